@@ -58,7 +58,7 @@ def pytest_configure() -> None:
     os.environ["TREADLE_VERIFY_CODE"] = "false"
 
 
-class Dealer(LoadFileScheduling):
+class FileScheduler(LoadFileScheduling):
     """Schedules whole files; all plan tests run in one process, since they share a million rows."""
 
     def _split_scope(self, nodeid: str) -> str:
@@ -67,12 +67,12 @@ class Dealer(LoadFileScheduling):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Dealer | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduler | None:
     if config.getoption("dist") != "loadfile":
         return None
     # As they are collected: see below.
     config.option.loadscopereorder = False
-    return Dealer(config, log)
+    return FileScheduler(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

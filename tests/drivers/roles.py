@@ -3,7 +3,7 @@
 from tests.drivers.engine import Driver
 
 ROLES = ("treadle_producer", "treadle_worker", "treadle_observer", "treadle_operator")
-NOBODY = "00000000-0000-7000-8000-000000000000"
+UNKNOWN_ID = "00000000-0000-7000-8000-000000000000"
 A_DAG = '{"name": "x", "tasks": [{"type": "code"}]}'
 A_SCHEDULE = """define_schedule('s', '{"cron": "@daily", "task": {"type": "code"}}')"""
 A_TRIGGER = """define_trigger('t', '{"on": "x", "task": {"type": "code"}}')"""

@@ -65,7 +65,7 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
             return
 
 
-class Place:
+class StoreFixture:
     """A store for a test: its settings and its files."""
 
     def __init__(self, url: str, s3: S3 | None = None) -> None:
@@ -123,12 +123,12 @@ class Place:
         self.s3.client.delete_object(Bucket=bucket, Key=f"{prefix}/{key}")
 
 
-def place_of(kind: str, tmp_path: Path, s3: S3 | None) -> Place:
+def make_store_fixture(kind: str, tmp_path: Path, s3: S3 | None) -> StoreFixture:
     """A new store of a kind."""
     if kind == "folder":
-        return Place(f"file://{tmp_path}/files")
+        return StoreFixture(f"file://{tmp_path}/files")
     assert s3 is not None
-    return Place(s3.bucket(), s3)
+    return StoreFixture(s3.bucket(), s3)
 
 
 async def pieces(*given: bytes) -> AsyncGenerator[bytes, None]:

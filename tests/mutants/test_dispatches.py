@@ -7,7 +7,7 @@ from tests.drivers.mutants import FAILED, Killers, Mutant
 
 sending = Killers("push.test_dispatch")
 leases = Killers("push.test_dispatch_leases")
-rest = Killers("push.test_dispatch_rest")
+rest = Killers("push.test_dispatch_cooldown")
 
 pytestmark = pytest.mark.mutant
 

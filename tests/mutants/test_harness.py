@@ -8,7 +8,7 @@ from tests.drivers.mutants import FAILED, Killers, Mutant
 
 secrets = Killers("access.test_looks_secret")
 actions = Killers("harness.test_harness_actions")
-strangers = Killers("harness.test_harness_strangers")
+foreign_tasks = Killers("harness.test_harness_foreign_tasks")
 tasks = Killers("harness.test_harness_tasks")
 
 pytestmark = pytest.mark.mutant
@@ -51,45 +51,45 @@ MUTANTS = {
     "claims of tasks without an agent requeued": Mutant(
         "requeue_harness_tasks",
         {"and tasks.assigned_agent is not null": ""},
-        strangers.test_a_silent_claim_of_a_task_without_an_agent_is_left_to_the_reaper,
+        foreign_tasks.test_a_silent_claim_of_a_task_without_an_agent_is_left_to_the_reaper,
     ),
     "tasks without an agent for every agent": Mutant(
         "lane_matches_agent",
         {"or p_lane.queue <> all (p_agent.assigned_only)": "or true"},
-        lambda driver: strangers.test_a_task_without_an_agent_goes_to_no_agent_of_the_harness(
+        lambda driver: foreign_tasks.test_a_task_without_an_agent_goes_to_no_agent_of_the_harness(
             driver, "code"
         ),
     ),
     "probes without an agent for every agent": Mutant(
         "probe_lanes",
         {"and treadle.lane_matches_agent(lane, p_agent)": ""},
-        strangers.test_the_probe_of_a_breaker_goes_to_no_agent_of_the_harness,
+        foreign_tasks.test_the_probe_of_a_breaker_goes_to_no_agent_of_the_harness,
     ),
     "an agent that is registered as another": Mutant(
         "register_harness_agent",
         {"      assigned_only = '{harness}',\n": ""},
-        strangers.test_an_agent_that_was_registered_as_another_has_its_own_tasks_only,
+        foreign_tasks.test_an_agent_that_was_registered_as_another_has_its_own_tasks_only,
     ),
     "a token that is used up and not told": Mutant(
         "claim_harness_task",
         {"perform treadle.check_token_unused(v_url, p_token);": "null;"},
-        lambda driver: strangers.test_a_token_whose_claim_expired_must_be_replaced(driver, 0),
+        lambda driver: foreign_tasks.test_a_token_whose_claim_expired_must_be_replaced(driver, 0),
     ),
     "a token that is used up by an earlier claim": Mutant(
         "check_token_unused",
         {"or exists (": "or false and exists ("},
-        lambda driver: strangers.test_a_token_whose_claim_expired_must_be_replaced(driver, 1),
+        lambda driver: foreign_tasks.test_a_token_whose_claim_expired_must_be_replaced(driver, 1),
     ),
     "another agent's task in the way": Mutant(
         "check_token_unused",
         {" and lanes.agent_id = p_url": ""},
-        strangers.test_a_token_is_not_refused_because_of_another_agent_s_task,
+        foreign_tasks.test_a_token_is_not_refused_because_of_another_agent_s_task,
         STOPPED,
     ),
     "an output that is none stops the drain": Mutant(
         "take_actions",
         {"coalesce(done.output, 'null')": "done.output"},
-        lambda driver: strangers.test_an_output_that_is_not_a_decision_does_not_stop_the_others(
+        lambda driver: foreign_tasks.test_an_output_that_is_not_a_decision_does_not_stop_the_others(
             driver, None
         ),
         STOPPED,
@@ -97,7 +97,7 @@ MUTANTS = {
     "results without an agent acted on": Mutant(
         "take_actions",
         {" and tasks.assigned_agent is not null": ""},
-        strangers.test_a_result_of_a_task_without_an_agent_is_not_acted_on,
+        foreign_tasks.test_a_result_of_a_task_without_an_agent_is_not_acted_on,
     ),
     "a claim lost and not told": Mutant(
         "heartbeat_harness_task",

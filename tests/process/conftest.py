@@ -13,7 +13,7 @@ from tests.drivers.http.servers import Served, served
 from tests.drivers.processes.children import APP, Child, Conn, Spawn
 from tests.drivers.processes.harness import Site
 from tests.drivers.processes.push_agents import Agents, PushAgent
-from tests.drivers.stores import KEYS, Place, place_of
+from tests.drivers.stores import KEYS, StoreFixture, make_store_fixture
 from treadle import Treadle
 
 
@@ -73,9 +73,11 @@ def site(conn: Conn, database_url: str, spawn: Spawn, tmp_path: Path) -> Iterato
 
 
 @pytest.fixture(params=["folder", "s3"])
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def file_store(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> StoreFixture:
     """An empty store for files, of each kind."""
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     server = request.getfixturevalue("s3") if request.param == "s3" else None
-    return place_of(request.param, tmp_path, server)
+    return make_store_fixture(request.param, tmp_path, server)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drivers.stores import KEYS, Place, place_of
+from tests.drivers.stores import KEYS, StoreFixture, make_store_fixture
 from treadle import Treadle
 from treadle.settings import load_settings
 
@@ -33,17 +33,19 @@ async def woken_app(database_url: str) -> AsyncIterator[Treadle]:
 
 
 @pytest.fixture(params=["folder", "s3"])
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def file_store(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> StoreFixture:
     """An empty store for files, of each kind."""
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     server = request.getfixturevalue("s3") if request.param == "s3" else None
-    return place_of(request.param, tmp_path, server)
+    return make_store_fixture(request.param, tmp_path, server)
 
 
 @pytest.fixture
-async def stored(database_url: str, place: Place) -> AsyncIterator[Treadle]:
+async def stored(database_url: str, file_store: StoreFixture) -> AsyncIterator[Treadle]:
     """An application that keeps files in the place."""
-    settings = load_settings(database_url=database_url, **place.settings)
+    settings = load_settings(database_url=database_url, **file_store.settings)
     async with Treadle(settings=settings) as made:
         yield made

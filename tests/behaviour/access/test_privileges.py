@@ -4,16 +4,16 @@ import pytest
 
 from tests.drivers.engine import Driver
 from tests.drivers.refusals import refused
-from tests.drivers.roles import A_DAG, A_SCHEDULE, A_TRIGGER, NOBODY, ROLES, become
+from tests.drivers.roles import A_DAG, A_SCHEDULE, A_TRIGGER, ROLES, UNKNOWN_ID, become
 
-ONE = f"array['{NOBODY}']::uuid[]"
+ONE = f"array['{UNKNOWN_ID}']::uuid[]"
 
 PRODUCE = (
     "receive_webhook('w', '{}')",
     "enqueue_harness_task('http://a', '{}')",
-    f"take_actions('{NOBODY}')",
+    f"take_actions('{UNKNOWN_ID}')",
     f"renew_actions({ONE}, {ONE})",
-    f"finish_action('{NOBODY}', '{NOBODY}')",
+    f"finish_action('{UNKNOWN_ID}', '{UNKNOWN_ID}')",
     *("interrupt_actions()", "next_action_at()"),
     f"create_dag('{A_DAG}')",
     *("open_dag('x')", "enqueue_task('default', 'code')", "enqueue_tasks('[]')"),
@@ -28,23 +28,23 @@ WORK = (
     f"claim_owners({ONE}, {ONE})",
     *(f"{each}_tasks({ONE}, {ONE})" for each in ("complete", "fail", "release")),
     "artifacts_to_delete()",
-    f"claim_harness_task('http://a', '{NOBODY}')",
+    f"claim_harness_task('http://a', '{UNKNOWN_ID}')",
     *("take_nudges()", "record_nudge('http://a')", "requeue_harness_tasks()"),
     "reap_claims()",
     "promote_tasks()",
     *("due_schedules()", "next_schedule_at()"),
-    f"fire_schedule('{NOBODY}', 1, '{{}}', now())",
-    f"mark_schedule_invalid('{NOBODY}', 1, 'no line')",
+    f"fire_schedule('{UNKNOWN_ID}', 1, '{{}}', now())",
+    f"mark_schedule_invalid('{UNKNOWN_ID}', 1, 'no line')",
     "fire_triggers()",
     "check_failure_rates()",
     *("rerank_tasks()", "admit_waiting_tasks()", "reopen_gates()", "review_budgets()"),
     *("prune_tasks()", "prune_events()", "prune_other()", "oldest_open_at()"),
     *("dispatch_targets()", "record_push_heartbeats('{a}')"),
-    *(f"{each}_dispatches('{NOBODY}')" for each in ("take_over", "renew", "release")),
-    f"dispatch_task('a', '{NOBODY}', '{NOBODY}')",
-    f"accept_dispatch('{NOBODY}', '{NOBODY}', '{NOBODY}', 't')",
-    f"end_dispatch('{NOBODY}', '{NOBODY}', '{NOBODY}', 'busy')",
-    f"expire_dispatch('{NOBODY}', '{NOBODY}', '{NOBODY}', 'silent')",
+    *(f"{each}_dispatches('{UNKNOWN_ID}')" for each in ("take_over", "renew", "release")),
+    f"dispatch_task('a', '{UNKNOWN_ID}', '{UNKNOWN_ID}')",
+    f"accept_dispatch('{UNKNOWN_ID}', '{UNKNOWN_ID}', '{UNKNOWN_ID}', 't')",
+    f"end_dispatch('{UNKNOWN_ID}', '{UNKNOWN_ID}', '{UNKNOWN_ID}', 'busy')",
+    f"expire_dispatch('{UNKNOWN_ID}', '{UNKNOWN_ID}', '{UNKNOWN_ID}', 'silent')",
 )
 OPERATE = (
     "set_retention('events', 86400)",
@@ -91,11 +91,16 @@ def test_a_role_can_do_its_work(driver: Driver, role: str, calls: tuple[str, ...
     [
         (
             "treadle_producer",
-            (*WORK, *OPERATE, f"retry_task('{NOBODY}')", f"retry_dag('{NOBODY}')"),
+            (*WORK, *OPERATE, f"retry_task('{UNKNOWN_ID}')", f"retry_dag('{UNKNOWN_ID}')"),
         ),
         (
             "treadle_worker",
-            (*OPERATE, f"cancel_tasks({ONE})", f"retry_task('{NOBODY}')", f"retry_dag('{NOBODY}')"),
+            (
+                *OPERATE,
+                f"cancel_tasks({ONE})",
+                f"retry_task('{UNKNOWN_ID}')",
+                f"retry_dag('{UNKNOWN_ID}')",
+            ),
         ),
         (
             "treadle_observer",
@@ -104,8 +109,8 @@ def test_a_role_can_do_its_work(driver: Driver, role: str, calls: tuple[str, ...
                 *WORK,
                 *OPERATE,
                 *REPLY,
-                f"retry_task('{NOBODY}')",
-                f"retry_dag('{NOBODY}')",
+                f"retry_task('{UNKNOWN_ID}')",
+                f"retry_dag('{UNKNOWN_ID}')",
             ),
         ),
     ],

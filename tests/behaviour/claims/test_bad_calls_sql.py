@@ -8,9 +8,9 @@ from psycopg.types.json import Jsonb
 from tests.drivers.engine import Driver
 from tests.drivers.refusals import refused, unchanged
 
-NOBODY = "00000000-0000-7000-8000-000000000000"
-ONE, NONE = f"array['{NOBODY}']::uuid[]", "array[]::uuid[]"
-TWO = f"array['{NOBODY}', '{NOBODY}']::uuid[]"
+UNKNOWN_ID = "00000000-0000-7000-8000-000000000000"
+ONE, NONE = f"array['{UNKNOWN_ID}']::uuid[]", "array[]::uuid[]"
+TWO = f"array['{UNKNOWN_ID}', '{UNKNOWN_ID}']::uuid[]"
 
 BAD: dict[str, tuple[str, str]] = {
     # ids and tokens of different lengths
@@ -26,12 +26,12 @@ BAD: dict[str, tuple[str, str]] = {
     f"heartbeat_tasks({TWO}, {ONE})": ("TR001", "2 ids but 1 tokens"),
     f"heartbeat_tasks({ONE}, {ONE}, array[]::jsonb[])": ("TR001", "1 ids but 0 progress"),
     # what does not exist
-    f"complete_task('{NOBODY}', '{NOBODY}')": ("TR101", "no longer holds"),
-    f"fail_task('{NOBODY}', '{NOBODY}')": ("TR101", "no longer holds"),
-    f"cancel_task('{NOBODY}')": ("TR201", "there is no task"),
+    f"complete_task('{UNKNOWN_ID}', '{UNKNOWN_ID}')": ("TR101", "no longer holds"),
+    f"fail_task('{UNKNOWN_ID}', '{UNKNOWN_ID}')": ("TR101", "no longer holds"),
+    f"cancel_task('{UNKNOWN_ID}')": ("TR201", "there is no task"),
     "cancel_task(null)": ("TR201", "there is no task null"),
-    f"retry_task('{NOBODY}')": ("TR201", "there is no task"),
-    f"effective_priority('{NOBODY}')": ("TR201", "there is no task"),
+    f"retry_task('{UNKNOWN_ID}')": ("TR201", "there is no task"),
+    f"effective_priority('{UNKNOWN_ID}')": ("TR201", "there is no task"),
     "claim_tasks('nobody')": ("TR204", "agent 'nobody' is not registered"),
     "claim_tasks(null)": ("TR204", "agent null is not registered"),
     "claim_tasks('a', array['nope'])": ("TR202", "no queue 'nope'"),
@@ -89,7 +89,7 @@ BAD: dict[str, tuple[str, str]] = {
 }
 
 
-@pytest.mark.parametrize("call", BAD, ids=[call.replace(NOBODY, "x") for call in BAD])
+@pytest.mark.parametrize("call", BAD, ids=[call.replace(UNKNOWN_ID, "x") for call in BAD])
 def test_a_bad_call_is_refused_and_nothing_changes(driver: Driver, call: str) -> None:
     driver.enqueue(hold=True)
     sqlstate, words = BAD[call]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.drivers.engine import Driver
 from tests.drivers.refusals import refused, unchanged
-from tests.drivers.roles import NOBODY, become
+from tests.drivers.roles import UNKNOWN_ID, become
 from tests.drivers.waits import answer, answers_of, ask, blocked, claimed, wait_of
 
 pytestmark = pytest.mark.requirement("B2")
@@ -150,7 +150,7 @@ def test_an_answer_without_a_value_is_refused(driver: Driver) -> None:
 
 def test_a_wait_that_does_not_exist_is_not_found(driver: Driver) -> None:
     with refused("TR206", "there is no wait"):
-        answer(driver, UUID(NOBODY), "yes")
+        answer(driver, UUID(UNKNOWN_ID), "yes")
     with refused("TR206", "there is no wait null"):
         driver.rows("select treadle.answer_wait(null, '1')")
 
@@ -164,8 +164,8 @@ def test_an_answer_without_an_actor_is_recorded_for_the_login(driver: Driver) ->
 
 
 CALLS = {
-    "open_wait": f"open_wait('{NOBODY}', '{NOBODY}', 'x', '{{\"question\": \"x\"}}')",
-    "answer_wait": f"answer_wait('{NOBODY}', '1')",
+    "open_wait": f"open_wait('{UNKNOWN_ID}', '{UNKNOWN_ID}', 'x', '{{\"question\": \"x\"}}')",
+    "answer_wait": f"answer_wait('{UNKNOWN_ID}', '1')",
     "emit_event": "emit_event('x')",
     "expire_waits": "expire_waits()",
 }

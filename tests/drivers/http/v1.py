@@ -6,7 +6,7 @@ from uuid import uuid4
 import httpx2
 
 Json = dict[str, Any]
-NOBODY = "01a1e28c-006d-7ef2-834a-9098ae735bc9"
+UNKNOWN_ID = "01a1e28c-006d-7ef2-834a-9098ae735bc9"
 
 
 def enqueue(http: httpx2.Client, **said: Any) -> str:

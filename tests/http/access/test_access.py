@@ -25,7 +25,7 @@ READ = "/openapi.json"
 
 
 @pytest.fixture
-def nobody(guarded: Closed) -> Iterator[httpx2.Client]:
+def anonymous(guarded: Closed) -> Iterator[httpx2.Client]:
     with guarded.client() as client:
         yield client
 
@@ -37,8 +37,8 @@ def resealed(text: str) -> str:
 
 
 @pytest.mark.requirement("B10")
-def test_a_request_without_a_token_gets_a_hint_how_to_create_one(nobody: httpx2.Client) -> None:
-    answer = nobody.get(READ)
+def test_a_request_without_a_token_gets_a_hint_how_to_create_one(anonymous: httpx2.Client) -> None:
+    answer = anonymous.get(READ)
 
     assert answer.status_code == 401
     assert answer.headers["content-type"] == "application/problem+json"
@@ -73,7 +73,7 @@ def test_a_scope_opens_what_it_names(guarded: Closed, scope: str, status: int) -
 
 @pytest.mark.requirement("B10")
 def test_an_invalid_authorization_header_is_rejected(
-    guarded: Closed, nobody: httpx2.Client
+    guarded: Closed, anonymous: httpx2.Client
 ) -> None:
     good = guarded.tokens["read"]
     other = guarded.tokens["admin"]
@@ -96,29 +96,29 @@ def test_an_invalid_authorization_header_is_rejected(
     }
 
     # The server knows the good one by heart from here on: what is wrong is wrong all the same.
-    assert nobody.get(READ, headers={"authorization": f"bEARER   {good}"}).status_code == 200
-    found = {name: nobody.get(READ, headers={"Authorization": wrong[name]}) for name in wrong}
+    assert anonymous.get(READ, headers={"authorization": f"bEARER   {good}"}).status_code == 200
+    found = {name: anonymous.get(READ, headers={"Authorization": wrong[name]}) for name in wrong}
 
     assert {name: answer.status_code for name, answer in found.items()} == dict.fromkeys(wrong, 401)
     assert good[17:] not in "".join(answer.text for answer in found.values())
 
 
-def test_two_tokens_are_none(guarded: Closed, nobody: httpx2.Client) -> None:
+def test_two_tokens_are_none(guarded: Closed, anonymous: httpx2.Client) -> None:
     headers = [("Authorization", f"Bearer {guarded.tokens[each]}") for each in ("read", "admin")]
 
-    assert nobody.get(READ, headers=headers).status_code == 401
+    assert anonymous.get(READ, headers=headers).status_code == 401
 
 
 @pytest.mark.requirement("B10")
 def test_a_token_in_an_address_or_a_cookie_is_not_looked_at(
-    guarded: Closed, nobody: httpx2.Client
+    guarded: Closed, anonymous: httpx2.Client
 ) -> None:
     token = guarded.tokens["admin"]
 
     for name in ("token", "access_token", "authorization", "bearer"):
-        assert nobody.get(READ, params={name: token}).status_code == 401
-        assert nobody.get(READ, headers={"Cookie": f"{name}={token}"}).status_code == 401
-        assert nobody.get(READ, headers={f"X-{name}": token}).status_code == 401
+        assert anonymous.get(READ, params={name: token}).status_code == 401
+        assert anonymous.get(READ, headers={"Cookie": f"{name}={token}"}).status_code == 401
+        assert anonymous.get(READ, headers={f"X-{name}": token}).status_code == 401
 
 
 @pytest.mark.requirement("B10")
@@ -166,11 +166,11 @@ def test_the_last_use_is_noted_and_not_each_time(guarded: Closed) -> None:
 
 
 @pytest.mark.requirement("B10")
-def test_no_token_is_in_the_log(guarded: Closed, nobody: httpx2.Client) -> None:
+def test_no_token_is_in_the_log(guarded: Closed, anonymous: httpx2.Client) -> None:
     for token in guarded.tokens.values():
-        nobody.get(READ, headers=bearer(token))
-        nobody.get(READ, params={"token": token})
-        nobody.post("/nowhere", headers=bearer(token), json={"token": token})
+        anonymous.get(READ, headers=bearer(token))
+        anonymous.get(READ, params={"token": token})
+        anonymous.post("/nowhere", headers=bearer(token), json={"token": token})
 
     log = guarded.server.child.log.read_text()
     assert "server.started" in log

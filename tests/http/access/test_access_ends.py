@@ -137,11 +137,11 @@ def test_an_unknown_caller_above_its_rate_limit_causes_no_lookup(
 
 
 def test_an_unknown_token_is_looked_up_once_in_a_while(limited: Closed) -> None:
-    nobody = stranger()
+    anonymous = stranger()
     with limited.client() as client:
-        assert client.get(READ, headers=nobody).status_code == 401
+        assert client.get(READ, headers=anonymous).status_code == 401
         with locked(limited):
-            assert client.get(READ, headers=nobody, timeout=5).status_code == 401
+            assert client.get(READ, headers=anonymous, timeout=5).status_code == 401
 
 
 def test_a_known_token_is_not_limited_by_unknown_ones_of_its_address(limited: Closed) -> None:

@@ -12,7 +12,7 @@ from treadle.api.access import PUBLIC_ROUTES, needs_of
 from treadle.api.app import make_app
 from treadle.api.auth import OPEN_PATHS
 
-NOBODY = "01890000-0000-7000-8000-00000000dead"
+UNKNOWN_ID = "01890000-0000-7000-8000-00000000dead"
 IMPLIED = {"read": {"operate"}}
 
 
@@ -25,7 +25,7 @@ BEHIND = [
 
 
 def filled(path: str) -> str:
-    return re.sub(r"\{[^}]*\}", NOBODY, path)
+    return re.sub(r"\{[^}]*\}", UNKNOWN_ID, path)
 
 
 def asked(client: httpx2.Client, method: str, path: str) -> tuple[int, Any]:
@@ -57,8 +57,10 @@ def test_public_paths_are_a_short_list_of_exact_read_only_paths() -> None:
 
 @pytest.mark.requirement("B10")
 def test_no_route_answers_without_a_token(guarded: Closed) -> None:
-    with guarded.client() as nobody:
-        found = {f"{method} {path}": asked(nobody, method, path)[0] for method, path, _ in BEHIND}
+    with guarded.client() as anonymous:
+        found = {
+            f"{method} {path}": asked(anonymous, method, path)[0] for method, path, _ in BEHIND
+        }
 
     assert {route: status for route, status in found.items() if status != 401} == {}
 
@@ -141,15 +143,15 @@ def test_the_name_of_the_token_is_the_actor_of_what_it_defined_started_and_sent(
     ],
 )
 def test_a_path_similar_to_a_public_one_is_not_public(guarded: Closed, path: str) -> None:
-    with guarded.client() as nobody:
+    with guarded.client() as anonymous:
         # As it stands: a client would tidy the path.
-        request = nobody.build_request("GET", "/")
+        request = anonymous.build_request("GET", "/")
         request.url = request.url.copy_with(raw_path=path.encode())
-        assert nobody.send(request).status_code == 401
+        assert anonymous.send(request).status_code == 401
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "FLY"])
 def test_an_open_path_is_open_for_reading_only(guarded: Closed, method: str) -> None:
-    with guarded.client() as nobody:
-        assert nobody.request(method, "/healthz").status_code == 401
-        assert nobody.get("/healthz").status_code == 200
+    with guarded.client() as anonymous:
+        assert anonymous.request(method, "/healthz").status_code == 401
+        assert anonymous.get("/healthz").status_code == 200

@@ -10,7 +10,7 @@ from tests.drivers.http.servers import Conn, Served
 
 ME = "http://agent-1:9000"
 OTHER = "http://agent-2:9000"
-NOBODY = "00000000-0000-7000-8000-000000000000"
+UNKNOWN_ID = "00000000-0000-7000-8000-000000000000"
 
 
 def put(http: httpx2.Client, url: str = ME, **more: Any) -> str:
@@ -137,7 +137,7 @@ def test_an_agent_gives_a_task_back(http: httpx2.Client) -> None:
 
 
 @pytest.mark.requirement("H5")
-@pytest.mark.parametrize("body", [{"task_id": NOBODY}, {}, {"task_id": None, "x": 1}])
+@pytest.mark.parametrize("body", [{"task_id": UNKNOWN_ID}, {}, {"task_id": None, "x": 1}])
 def test_a_nudge_is_accepted_with_any_id(
     http: httpx2.Client, sql: Conn, body: dict[str, Any]
 ) -> None:
@@ -187,9 +187,9 @@ for _ in range(200):
         ("/harness/tasks", {"agent_url": "http://" + "a" * 300, "payload": {}}),
         ("/harness/next", {"agent_url": ME}),
         ("/harness/next", {"agent_url": ME, "claim_token": "x"}),
-        ("/harness/next", {"agent_url": "", "claim_token": NOBODY}),
-        ("/harness/tasks/seven/complete", {"claim_token": NOBODY, "decision": {}}),
-        (f"/harness/tasks/{NOBODY}/fail", {"claim_token": NOBODY, "error": "a\x00b"}),
+        ("/harness/next", {"agent_url": "", "claim_token": UNKNOWN_ID}),
+        ("/harness/tasks/seven/complete", {"claim_token": UNKNOWN_ID, "decision": {}}),
+        (f"/harness/tasks/{UNKNOWN_ID}/fail", {"claim_token": UNKNOWN_ID, "error": "a\x00b"}),
         ("/harness/result", {"task_id": {"no": "text"}}),
         ("/harness/result", []),
     ],
@@ -223,7 +223,7 @@ def test_a_payload_that_is_too_large_is_refused(http: httpx2.Client) -> None:
 
 @pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail"])
 def test_a_missing_task_is_not_found(http: httpx2.Client, verb: str) -> None:
-    answer = tell(http, (NOBODY, NOBODY), verb, decision={}, error="")
+    answer = tell(http, (UNKNOWN_ID, UNKNOWN_ID), verb, decision={}, error="")
     assert (answer.status_code, answer.json()["code"]) == (404, "task-not-found")
 
 

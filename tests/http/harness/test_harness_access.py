@@ -83,8 +83,8 @@ def test_each_request_needs_its_scope(server: Closed, method: str, path: str) ->
         with server.client(token) as http:
             status = http.request(method, where, json=body).status_code
         assert (status != 403) == allowed, (scope, status)
-    with server.client() as nobody:
-        assert nobody.request(method, where, json=body).status_code == 401
+    with server.client() as anonymous:
+        assert anonymous.request(method, where, json=body).status_code == 401
 
 
 def test_a_token_for_other_queues_is_refused(server: Closed) -> None:

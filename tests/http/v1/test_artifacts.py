@@ -11,7 +11,7 @@ import pytest
 from tests.drivers.databases import NewDatabase
 from tests.drivers.http.shapes import shaped
 from tests.drivers.http.tokens import Closed, closed, create
-from tests.drivers.http.v1 import NOBODY, act, code_of, enqueue, register, take_one
+from tests.drivers.http.v1 import UNKNOWN_ID, act, code_of, enqueue, register, take_one
 from treadle.api.v1 import artifacts as models
 
 FORBIDDEN = (403, "forbidden")
@@ -113,7 +113,7 @@ def test_a_missing_object_is_not_found(guarded: Closed, http: httpx2.Client, fol
     for file in folder.rglob(f"*{gone}*"):
         file.unlink()
 
-    for path in (f"/v1/artifacts/{NOBODY}", f"/v1/artifacts/{NOBODY}/content"):
+    for path in (f"/v1/artifacts/{UNKNOWN_ID}", f"/v1/artifacts/{UNKNOWN_ID}/content"):
         assert code_of(http.get(path)) == (404, "artifact-not-found")
     assert code_of(http.get(f"/v1/artifacts/{gone}/content")) == (404, "artifact-not-found")
 

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from tests.drivers.http.shapes import listed, shaped, walked
-from tests.drivers.http.v1 import NOBODY, act, code_of, enqueue, register, take_one
+from tests.drivers.http.v1 import UNKNOWN_ID, act, code_of, enqueue, register, take_one
 from treadle.api.v1 import budgets as models
 
 
@@ -43,7 +43,7 @@ def test_budgets_are_listed_and_filtered(http: httpx2.Client) -> None:
     [
         ({"scope": "type", "key": "nothing", "limit_usd": 1}, (404, "unknown-type")),
         ({"scope": "agent", "key": "nobody", "limit_usd": 1}, (404, "unknown-agent")),
-        ({"scope": "dag", "key": NOBODY, "limit_usd": 1}, (404, "dag-not-found")),
+        ({"scope": "dag", "key": UNKNOWN_ID, "limit_usd": 1}, (404, "dag-not-found")),
         ({"scope": "project", "key": "none", "limit_usd": 1}, (404, "unknown-project")),
         ({"scope": "all", "key": "x", "limit_usd": 1}, (422, "invalid-argument")),
         ({"scope": "moon", "limit_usd": 1}, (422, "invalid-argument")),

@@ -7,7 +7,7 @@ import pytest
 
 from tests.drivers.http.servers import Conn
 from tests.drivers.http.v1 import (
-    NOBODY,
+    UNKNOWN_ID,
     act,
     claim_of_nobody,
     code_of,
@@ -168,7 +168,7 @@ def test_many_results_are_judged_one_by_one(http: httpx2.Client, sql: Conn) -> N
     claims = take(http, limit=2)
     claims.sort(key=lambda claim: tasks.index(claim["id"]))
     said = [{"id": each["id"], "token": each["token"], "output": 1} for each in claims]
-    said.append({"id": NOBODY, "token": NOBODY, "output": None})
+    said.append({"id": UNKNOWN_ID, "token": UNKNOWN_ID, "output": None})
 
     answer = http.post("/v1/claims/complete", json={"claims": said})
     again = http.post("/v1/claims/complete", json={"claims": said[:1]})
@@ -176,7 +176,7 @@ def test_many_results_are_judged_one_by_one(http: httpx2.Client, sql: Conn) -> N
     assert answer.status_code == 200
     verdicts = [item["verdict"] for item in answer.json()["items"]]
     assert verdicts == ["completed", "report_required", "stale"]
-    assert [item["id"] for item in answer.json()["items"]] == [*tasks, NOBODY]
+    assert [item["id"] for item in answer.json()["items"]] == [*tasks, UNKNOWN_ID]
     assert again.json()["items"][0]["verdict"] == "already"
     assert code_of(http.post("/v1/claims/complete", json={"claims": said[:1] * 2}))[0] == 422
 
@@ -184,7 +184,10 @@ def test_many_results_are_judged_one_by_one(http: httpx2.Client, sql: Conn) -> N
 def test_many_leases_are_renewed_at_once(http: httpx2.Client) -> None:
     enqueue(http)
     claim = take_one(http)
-    said = [{"id": claim["id"], "token": claim["token"], "progress": 1}, claim_of_nobody(NOBODY)]
+    said = [
+        {"id": claim["id"], "token": claim["token"], "progress": 1},
+        claim_of_nobody(UNKNOWN_ID),
+    ]
 
     answer = http.post("/v1/claims/heartbeat", json={"claims": said})
 

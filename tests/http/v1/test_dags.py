@@ -7,7 +7,7 @@ import pytest
 
 from tests.drivers.http.servers import Conn
 from tests.drivers.http.shapes import listed, shaped, walked
-from tests.drivers.http.v1 import NOBODY, act, code_of, register, take_one
+from tests.drivers.http.v1 import UNKNOWN_ID, act, code_of, register, take_one
 from treadle.api.v1 import dags as models
 
 PLAN: dict[str, Any] = {
@@ -158,9 +158,9 @@ def test_what_is_left_is_cancelled_with_a_reason_and_runs_again(
 @pytest.mark.parametrize("verb", ["start", "cancel", "retry"])
 def test_an_unknown_dag_is_not_found(http: httpx2.Client, verb: str) -> None:
     missing = (404, "dag-not-found")
-    assert code_of(http.get(f"/v1/dags/{NOBODY}")) == missing
-    assert code_of(http.get(f"/v1/dags/{NOBODY}/tasks")) == missing
-    assert code_of(http.post(f"/v1/dags/{NOBODY}/{verb}")) == missing
+    assert code_of(http.get(f"/v1/dags/{UNKNOWN_ID}")) == missing
+    assert code_of(http.get(f"/v1/dags/{UNKNOWN_ID}/tasks")) == missing
+    assert code_of(http.post(f"/v1/dags/{UNKNOWN_ID}/{verb}")) == missing
     assert code_of(http.post(f"/v1/dags/nonsense/{verb}")) == (422, "invalid-argument")
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.drivers.http.servers import Conn
 from tests.drivers.http.shapes import listed, walked
 from tests.drivers.http.streams import emit
-from tests.drivers.http.v1 import NOBODY, code_of, enqueue
+from tests.drivers.http.v1 import UNKNOWN_ID, code_of, enqueue
 from treadle.api.v1 import events as models
 
 
@@ -19,8 +19,8 @@ def test_events_are_listed_newest_first_and_filtered(http: httpx2.Client, sql: C
         ("kind=other.word", ids[2:]),
         ("kind=other.word&kind=word.said", ids[::-1]),
         ("key=a", ids[:1]),
-        (f"task_id={NOBODY}", []),
-        (f"dag_id={NOBODY}", []),
+        (f"task_id={UNKNOWN_ID}", []),
+        (f"dag_id={UNKNOWN_ID}", []),
     ):
         assert [row["id"] for row in http.get(f"/v1/events?{query}").json()["items"]] == expected
 

@@ -17,7 +17,7 @@ from tests.drivers.http.tokens import Closed, closed, create
 from tests.drivers.http.v1 import code_of
 from treadle.api.v1 import harness as models
 
-NOBODY = "01890000-0000-7000-8000-00000000dead"
+UNKNOWN_ID = "01890000-0000-7000-8000-00000000dead"
 ACTIONS, NUDGING = "/v1/harness/actions", "/v1/harness/nudging"
 
 
@@ -79,7 +79,7 @@ def test_an_action_under_way_is_left_alone_and_none_is_not_found(
     task_id = decided(sql)
 
     assert code_of(http.post(f"{ACTIONS}/{task_id}/{verb}")) == (409, "illegal-transition")
-    assert code_of(http.post(f"{ACTIONS}/{NOBODY}/{verb}")) == (404, "task-not-found")
+    assert code_of(http.post(f"{ACTIONS}/{UNKNOWN_ID}/{verb}")) == (404, "task-not-found")
 
     [row] = http.get(ACTIONS).json()["items"]
     assert row["action"] == "executing"

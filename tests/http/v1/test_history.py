@@ -12,7 +12,7 @@ from tests.drivers.http.shapes import listed, shaped, walked
 from tests.drivers.http.v1 import act, code_of, enqueue, register, take_one
 from treadle.api.v1 import retention as models
 
-NOBODY = "01890000-0000-7000-8000-00000000dead"
+UNKNOWN_ID = "01890000-0000-7000-8000-00000000dead"
 KEEP_NONE = "select treadle.define_queue(%s, '{\"keep_completed_s\": 0}')"
 
 
@@ -57,11 +57,11 @@ def test_archived_tasks_are_listed_the_newest_first(http: httpx2.Client, sql: Co
 
 
 def test_the_error_of_a_missing_task_names_the_archive(http: httpx2.Client) -> None:
-    missing = http.get(f"/v1/tasks/{NOBODY}")
+    missing = http.get(f"/v1/tasks/{UNKNOWN_ID}")
 
     assert code_of(missing) == (404, "task-not-found")
     assert "GET /v1/history" in missing.text
-    assert code_of(http.get(f"/v1/history/{NOBODY}")) == (404, "task-not-found")
+    assert code_of(http.get(f"/v1/history/{UNKNOWN_ID}")) == (404, "task-not-found")
 
 
 def kept(http: httpx2.Client) -> dict[tuple[str | None, str], float | None]:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from tests.drivers.http.servers import Conn, Served
-from tests.drivers.http.v1 import NOBODY, act, code_of, enqueue, register, status_of, take_one
+from tests.drivers.http.v1 import UNKNOWN_ID, act, code_of, enqueue, register, status_of, take_one
 from treadle import api
 
 TASK = {"type": "code", "spec": {"n": 1}}
@@ -153,7 +153,7 @@ def test_a_key_that_is_none_is_refused(http: httpx2.Client, sql: Conn, key: str)
 
 def test_a_key_does_not_hide_that_an_object_is_missing(http: httpx2.Client) -> None:
     for _ in range(2):
-        answer = post(http, "k", {}, f"/v1/tasks/{NOBODY}/cancel")
+        answer = post(http, "k", {}, f"/v1/tasks/{UNKNOWN_ID}/cancel")
         assert code_of(answer) == (404, "task-not-found")
 
 

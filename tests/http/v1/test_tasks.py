@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from tests.drivers.http.servers import Conn
-from tests.drivers.http.v1 import NOBODY, act, code_of, enqueue, register, status_of, take_one
+from tests.drivers.http.v1 import UNKNOWN_ID, act, code_of, enqueue, register, status_of, take_one
 from treadle.api.v1 import tasks as models
 
 EVERYTHING = {
@@ -164,7 +164,7 @@ def test_too_many_tasks_at_once_are_refused(http: httpx2.Client) -> None:
 
 @pytest.mark.parametrize("part", ["", "/why", "/attempts", "/steps", "/artifacts", "/events"])
 def test_a_missing_task_is_not_found(http: httpx2.Client, part: str) -> None:
-    assert code_of(http.get(f"/v1/tasks/{NOBODY}{part}")) == (404, "task-not-found")
+    assert code_of(http.get(f"/v1/tasks/{UNKNOWN_ID}{part}")) == (404, "task-not-found")
     assert code_of(http.get(f"/v1/tasks/nonsense{part}")) == (422, "invalid-argument")
 
 
@@ -214,4 +214,4 @@ def test_a_held_task_is_released(http: httpx2.Client) -> None:
     answer = http.post(f"/v1/tasks/{task_id}/release")
 
     assert (answer.status_code, answer.json()) == (200, {"id": task_id, "status": "ready"})
-    assert code_of(http.post(f"/v1/tasks/{NOBODY}/release")) == (404, "task-not-found")
+    assert code_of(http.post(f"/v1/tasks/{UNKNOWN_ID}/release")) == (404, "task-not-found")

@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from tests.drivers.http.servers import Conn
-from tests.drivers.http.v1 import NOBODY, act, code_of, enqueue, register, status_of, take_one
+from tests.drivers.http.v1 import UNKNOWN_ID, act, code_of, enqueue, register, status_of, take_one
 from treadle.api.v1.events import EventDetails
 
 
@@ -50,7 +50,7 @@ def test_what_has_ended_cannot_be_cancelled(http: httpx2.Client) -> None:
 
     assert code_of(answer) == (409, "illegal-transition")
     assert (answer.json()["from"], answer.json()["to"]) == ("completed", "cancelled")
-    assert code_of(http.post(f"/v1/tasks/{NOBODY}/cancel")) == (404, "task-not-found")
+    assert code_of(http.post(f"/v1/tasks/{UNKNOWN_ID}/cancel")) == (404, "task-not-found")
 
 
 def test_a_task_that_gave_up_gets_another_round_with_changes(http: httpx2.Client) -> None:
@@ -71,7 +71,7 @@ def test_a_task_that_runs_cannot_be_retried(http: httpx2.Client) -> None:
     task_id = enqueue(http)
     take_one(http)
     assert code_of(http.post(f"/v1/tasks/{task_id}/retry")) == (409, "illegal-transition")
-    assert code_of(http.post(f"/v1/tasks/{NOBODY}/retry")) == (404, "task-not-found")
+    assert code_of(http.post(f"/v1/tasks/{UNKNOWN_ID}/retry")) == (404, "task-not-found")
     wrong = {"changes": {"colour": "red"}}
     assert code_of(http.post(f"/v1/tasks/{task_id}/retry", json=wrong))[0] == 422
 
@@ -104,7 +104,10 @@ def test_a_fork_starts_over_from_a_step(http: httpx2.Client) -> None:
     assert [step["name"] for step in kept] == ["outline"]
     nowhere = {"from_step": "nowhere"}
     assert code_of(http.post(f"/v1/tasks/{task_id}/fork", json=nowhere)) == (404, "step-not-found")
-    assert code_of(http.post(f"/v1/tasks/{NOBODY}/fork", json=nowhere)) == (404, "task-not-found")
+    assert code_of(http.post(f"/v1/tasks/{UNKNOWN_ID}/fork", json=nowhere)) == (
+        404,
+        "task-not-found",
+    )
 
 
 def test_many_tasks_are_counted_then_cancelled(http: httpx2.Client) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.drivers.http.v1 import NOBODY, act, code_of, enqueue, register, status_of, take_one
+from tests.drivers.http.v1 import UNKNOWN_ID, act, code_of, enqueue, register, status_of, take_one
 from treadle.api.v1 import waits
 
 
@@ -59,7 +59,7 @@ def test_waits_are_listed_open_ones_first(http: httpx2.Client, claim: dict[str, 
 
     assert [first.json()["items"][0]["id"], second.json()["items"][0]["id"]] == waits[1:]
     assert [each["id"] for each in ended.json()["items"]] == waits[:1]
-    assert http.get("/v1/waits", params={"task_id": NOBODY}).json()["items"] == []
+    assert http.get("/v1/waits", params={"task_id": UNKNOWN_ID}).json()["items"] == []
 
 
 def test_an_answer_that_does_not_fit_is_refused(http: httpx2.Client, claim: dict[str, Any]) -> None:
@@ -85,8 +85,8 @@ def test_an_approval_needs_the_requested_number_of_people(
 
 
 def test_a_missing_wait_is_not_found(http: httpx2.Client) -> None:
-    assert code_of(http.get(f"/v1/waits/{NOBODY}")) == (404, "wait-not-found")
-    answer = http.post(f"/v1/waits/{NOBODY}/answer", json={"value": 1})
+    assert code_of(http.get(f"/v1/waits/{UNKNOWN_ID}")) == (404, "wait-not-found")
+    answer = http.post(f"/v1/waits/{UNKNOWN_ID}/answer", json={"value": 1})
     assert code_of(answer) == (404, "wait-not-found")
 
 
@@ -111,7 +111,7 @@ def test_an_event_wakes_the_task_that_waits_for_it(
         ({"event": ""}, 422),
         ({"event": "x", "key": "k" * 201}, 422),
         ({"event": "x", "payload": {"a": "\x00"}}, 422),
-        ({"event": "x", "task_id": NOBODY}, 404),
+        ({"event": "x", "task_id": UNKNOWN_ID}, 404),
         ({}, 422),
     ],
 )
@@ -163,5 +163,5 @@ def test_a_task_starts_others_and_waits_for_them(
 def test_waiting_for_an_unknown_task_fails_at_once(
     http: httpx2.Client, claim: dict[str, Any]
 ) -> None:
-    assert code_of(act(http, claim, "suspend", waits=[NOBODY])) == (404, "wait-not-found")
-    assert code_of(act(http, claim, "suspend", children=[NOBODY])) == (404, "task-not-found")
+    assert code_of(act(http, claim, "suspend", waits=[UNKNOWN_ID])) == (404, "wait-not-found")
+    assert code_of(act(http, claim, "suspend", children=[UNKNOWN_ID])) == (404, "task-not-found")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.drivers.apps.artifacts import DIGEST, POINTS, make_app
 from tests.drivers.processes.children import Child, Conn, Spawn, rows, until
-from tests.drivers.stores import Place
+from tests.drivers.stores import StoreFixture
 from treadle import Treadle
 from treadle.artifacts.sweep import sweep
 from treadle.settings import load_settings
@@ -22,21 +22,21 @@ SEEN_AFTER_CRASH = {"reserved": 0, "writing": 0, "written": 0, "stored": 1, "ste
 
 
 @pytest.fixture
-async def keeper(database_url: str, place: Place) -> AsyncIterator[Treadle]:
+async def app(database_url: str, file_store: StoreFixture) -> AsyncIterator[Treadle]:
     """The application in this process, with its types declared."""
-    settings = load_settings(database_url=database_url, **place.settings)
+    settings = load_settings(database_url=database_url, **file_store.settings)
     async with make_app(settings) as made:
         await made.db.types.declare(made.registry.declaration(), made.registry.queues())
         yield made
 
 
 @pytest.fixture
-def start(database_url: str, place: Place, tmp_path: Path) -> Iterator[Spawn]:
+def start(database_url: str, file_store: StoreFixture, tmp_path: Path) -> Iterator[Spawn]:
     """Start a process of treadle that keeps files in the place."""
     children: list[Child] = []
 
     def run(*arguments: str, **settings: object) -> Child:
-        given = {"database_url": database_url, **place.settings, **settings}
+        given = {"database_url": database_url, **file_store.settings, **settings}
         log = tmp_path / f"{len(children)}-{arguments[0]}.log"
         children.append(Child(list(arguments), log=log, **given))
         return children[-1]
@@ -46,15 +46,15 @@ def start(database_url: str, place: Place, tmp_path: Path) -> Iterator[Spawn]:
         child.end()
 
 
-async def whole(conn: Conn, place: Place) -> None:
+async def check_files(conn: Conn, file_store: StoreFixture) -> None:
     """Check that every visible artifact has its file, with the same hash and size."""
-    files = place.files()
+    files = file_store.files()
     for key, digest, size in await rows(conn, STORED):
         assert hashlib.sha256(files[key]).hexdigest() == digest
         assert len(files[key]) == size
 
 
-async def swept(app: Treadle) -> None:
+async def sweep_now(app: Treadle) -> None:
     """Delete all orphaned files, regardless of their age."""
     found = await sweep(app.db, app.store, grace_s=-10)
     assert found.failed == 0
@@ -73,46 +73,46 @@ async def take_over(app: Treadle, conn: Conn, task: UUID) -> None:
 
 @pytest.mark.parametrize("point", POINTS)
 async def test_a_crash_anywhere_before_completion_leaves_no_dangling_reference_and_no_lost_file(
-    keeper: Treadle, conn: Conn, place: Place, start: Spawn, point: str
+    app: Treadle, conn: Conn, file_store: StoreFixture, start: Spawn, point: str
 ) -> None:
-    handle = await keeper.enqueue("keep", {"point": point})
+    handle = await app.enqueue("keep", {"point": point})
     first = start("worker", "tests.drivers.apps.artifacts:app", agent_id="first")
     assert await first.exit_code(within=30) == -signal.SIGKILL
 
     # The crash has left what it has left; nothing that can be seen is wrong.
-    await whole(conn, place)
+    await check_files(conn, file_store)
     assert len(await rows(conn, STORED)) == SEEN_AFTER_CRASH[point]
     # The claim is not taken back yet: a sweep takes nothing away.
-    before = place.files()
-    await swept(keeper)
-    assert place.files() == before
+    before = file_store.files()
+    await sweep_now(app)
+    assert file_store.files() == before
 
-    await take_over(keeper, conn, handle.id)
+    await take_over(app, conn, handle.id)
 
     made = await handle.result(timeout=5)
     assert made["sha256"] == DIGEST
-    await swept(keeper)
-    await whole(conn, place)
+    await sweep_now(app)
+    await check_files(conn, file_store)
     # What is left is what can be seen: with the file of the attempt that failed, if it was stored.
     stored = await rows(conn, STORED)
     assert len(stored) == (2 if point == "stored" else 1)
-    assert sorted(place.files()) == sorted(key for key, _, _ in stored)
+    assert sorted(file_store.files()) == sorted(key for key, _, _ in stored)
     assert await rows(conn, "select id from treadle.artifacts where status <> 'stored'") == []
-    content = await (await keeper.artifacts.open(made)).read()
+    content = await (await app.artifacts.open(made)).read()
     assert hashlib.sha256(content).hexdigest() == DIGEST
 
 
 async def test_a_worker_that_was_only_paused_cannot_make_its_file_seen(
-    keeper: Treadle, conn: Conn, place: Place, start: Spawn, tmp_path: Path
+    app: Treadle, conn: Conn, file_store: StoreFixture, start: Spawn, tmp_path: Path
 ) -> None:
     hold = tmp_path / "go on"
-    handle = await keeper.enqueue("keep", {"point": "none", "hold": str(hold)})
+    handle = await app.enqueue("keep", {"point": "none", "hold": str(hold)})
     first = start("worker", "tests.drivers.apps.artifacts:app", agent_id="first")
     await until(lambda: rows(conn, "select id from treadle.artifacts"), within=30)
     await first.pause()
-    await take_over(keeper, conn, handle.id)
+    await take_over(app, conn, handle.id)
     made = await handle.result(timeout=5)
-    await swept(keeper)
+    await sweep_now(app)
     hold.touch()
     first.send(signal.SIGCONT)
     # It notices when its file is rejected, or by a heartbeat before that.
@@ -124,8 +124,8 @@ async def test_a_worker_that_was_only_paused_cannot_make_its_file_seen(
 
     async def is_swept() -> bool:
         # The store may finish an upload after its worker was killed: a later sweep deletes it.
-        await swept(keeper)
-        return [key.split("/")[-1] for key in place.files()] == [made["id"]]
+        await sweep_now(app)
+        return [key.split("/")[-1] for key in file_store.files()] == [made["id"]]
 
     await until(is_swept)
-    await whole(conn, place)
+    await check_files(conn, file_store)

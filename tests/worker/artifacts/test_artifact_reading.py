@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.drivers.stores import Place
+from tests.drivers.stores import StoreFixture
 from tests.drivers.workers import run_all
 from treadle import Artifact, Context, Treadle
 from treadle.errors import ArtifactNotFound, InvalidArgument, StoreError, TreadleError
@@ -16,19 +16,19 @@ pytestmark = pytest.mark.requirement("F21")
 
 
 async def test_a_changed_or_missing_file_is_detected(
-    stored: Treadle, place: Place, tmp_path: Path
+    stored: Treadle, file_store: StoreFixture, tmp_path: Path
 ) -> None:
     told: list[tuple[type, str]] = []
 
     @stored.task()
     async def look(ctx: Context) -> None:
         made = [await ctx.artifact.put("a", data) for data in (b"cat",) * 4 + (b"",)]
-        keys = [each["uri"].removeprefix(f"{place.url}/") for each in made]
-        place.write(keys[0], b"dog")
-        place.write(keys[1], b"ca")
-        place.write(keys[2], b"cats")
-        place.remove(keys[3])
-        place.remove(keys[4])
+        keys = [each["uri"].removeprefix(f"{file_store.url}/") for each in made]
+        file_store.write(keys[0], b"dog")
+        file_store.write(keys[1], b"ca")
+        file_store.write(keys[2], b"cats")
+        file_store.remove(keys[3])
+        file_store.remove(keys[4])
         for each in made:
             try:
                 await ctx.artifact.get(each, to=tmp_path / "got")
@@ -69,7 +69,9 @@ async def test_an_unknown_artifact_is_not_found(stored: Treadle) -> None:
     assert told == [ArtifactNotFound] * 3 + [InvalidArgument] * 5
 
 
-async def test_the_fields_of_a_dict_input_are_not_trusted(stored: Treadle, place: Place) -> None:
+async def test_the_fields_of_a_dict_input_are_not_trusted(
+    stored: Treadle, file_store: StoreFixture
+) -> None:
     @stored.task()
     async def look(ctx: Context) -> str:
         made = await ctx.artifact.put("a", b"cat")

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.drivers.stores import Place, pieces
+from tests.drivers.stores import StoreFixture, pieces
 from tests.drivers.workers import Conn, expire, row, rows, run_all, statuses
 from treadle import Context, Treadle
 from treadle.artifacts.store import Store
@@ -43,46 +43,50 @@ async def refused(app: Treadle, *puts: Any, **options: Any) -> list[tuple[type, 
     return told
 
 
-async def nothing_left(conn: Conn, place: Place) -> bool:
+async def nothing_left(conn: Conn, file_store: StoreFixture) -> bool:
     return (
-        place.files() == {}
-        and place.uploads() == 0
+        file_store.files() == {}
+        and file_store.uploads() == 0
         and await rows(conn, "select id from treadle.artifacts") == []
     )
 
 
-async def test_a_bad_name_is_refused(stored: Treadle, conn: Conn, place: Place) -> None:
+async def test_a_bad_name_is_refused(stored: Treadle, conn: Conn, file_store: StoreFixture) -> None:
     names: list[Any] = ["", "a\0b", "x" * 1001, None, 7]
 
     told = await refused(stored, *((name, b"x") for name in names))
 
     assert [kind for kind, _ in told] == [InvalidArgument] * 5
     assert all("name" in text for _, text in told)
-    assert await nothing_left(conn, place)
+    assert await nothing_left(conn, file_store)
 
 
-async def test_a_name_is_never_a_path_in_the_store(stored: Treadle, place: Place) -> None:
+async def test_a_name_is_never_a_path_in_the_store(
+    stored: Treadle, file_store: StoreFixture
+) -> None:
     names = ["../../etc/passwd", "/etc/passwd", "a/../../b", "..", "c:\\x", "☃\n#1"]
 
     assert await refused(stored, *((name, b"x") for name in names)) == []
 
-    keys = list(place.files())
+    keys = list(file_store.files())
     assert len(keys) == 6
     assert all(set(key) <= set("0123456789abcdef-/") for key in keys)
 
 
-async def test_data_without_bytes_is_rejected(stored: Treadle, conn: Conn, place: Place) -> None:
+async def test_data_without_bytes_is_rejected(
+    stored: Treadle, conn: Conn, file_store: StoreFixture
+) -> None:
     text: Any = "text"
     given: list[Any] = [text, 7, None, [text], pieces(text), [b"x", 7]]
 
     told = await refused(stored, *(("a", data) for data in given))
 
     assert [kind for kind, _ in told] == [InvalidArgument] * 6
-    assert await nothing_left(conn, place)
+    assert await nothing_left(conn, file_store)
 
 
 async def test_too_large_is_noticed_on_the_way_and_leaves_nothing(
-    stored: Treadle, conn: Conn, place: Place
+    stored: Treadle, conn: Conn, file_store: StoreFixture
 ) -> None:
     taken: list[int] = []
 
@@ -95,22 +99,22 @@ async def test_too_large_is_noticed_on_the_way_and_leaves_nothing(
 
     assert [kind for kind, _ in told] == [TooLarge, TooLarge]
     assert len(taken) == 21
-    assert await nothing_left(conn, place)
+    assert await nothing_left(conn, file_store)
 
 
 async def test_the_cap_of_the_settings_holds_for_every_put(
-    stored: Treadle, conn: Conn, place: Place
+    stored: Treadle, conn: Conn, file_store: StoreFixture
 ) -> None:
     stored.store.max_bytes = 10
 
     told = await refused(stored, ("a", bytes(11)), ("b", bytes(10)), max_bytes=100)
 
     assert [kind for kind, _ in told] == [TooLarge]
-    assert [len(content) for content in place.files().values()] == [10]
+    assert [len(content) for content in file_store.files().values()] == [10]
 
 
 async def test_an_error_of_the_data_source_is_raised_unchanged(
-    stored: Treadle, conn: Conn, place: Place, tmp_path: Path
+    stored: Treadle, conn: Conn, file_store: StoreFixture, tmp_path: Path
 ) -> None:
     def broken() -> Iterator[bytes]:
         for _ in range(20):
@@ -120,11 +124,11 @@ async def test_an_error_of_the_data_source_is_raised_unchanged(
     told = await refused(stored, ("a", broken()), ("b", tmp_path / "missing"))
 
     assert [kind for kind, _ in told] == [PermissionError, FileNotFoundError]
-    assert await nothing_left(conn, place)
+    assert await nothing_left(conn, file_store)
 
 
 async def test_a_put_that_is_interrupted_leaves_nothing(
-    stored: Treadle, conn: Conn, place: Place
+    stored: Treadle, conn: Conn, file_store: StoreFixture
 ) -> None:
     async def slow() -> AsyncGenerator[bytes, None]:
         for _ in range(20):
@@ -139,10 +143,12 @@ async def test_a_put_that_is_interrupted_leaves_nothing(
     await run_all(stored)
 
     assert await row(conn, "select failure_class from treadle.tasks") == ("timeout",)
-    assert await nothing_left(conn, place)
+    assert await nothing_left(conn, file_store)
 
 
-async def test_a_lost_claim_cannot_store_a_file(stored: Treadle, conn: Conn, place: Place) -> None:
+async def test_a_lost_claim_cannot_store_a_file(
+    stored: Treadle, conn: Conn, file_store: StoreFixture
+) -> None:
     @stored.task(max_attempts=1)
     async def draw(ctx: Context) -> None:
         async def taken() -> AsyncGenerator[bytes, None]:
@@ -158,7 +164,7 @@ async def test_a_lost_claim_cannot_store_a_file(stored: Treadle, conn: Conn, pla
     assert await rows(conn, "select status from treadle.artifacts") == [("storing",)]
     swept = await sweep(stored.db, stored.store, grace_s=-10)
     assert (swept.rows, swept.failed) == (1, 0)
-    assert await nothing_left(conn, place)
+    assert await nothing_left(conn, file_store)
 
 
 @pytest.mark.parametrize("kind", ["folder", "s3", "bucket"])
@@ -210,7 +216,7 @@ def test_an_address_that_makes_no_sense_is_refused_without_its_secrets(url: str)
 
 
 async def test_without_the_extra_nothing_is_reserved_and_the_error_has_a_hint(
-    stored: Treadle, conn: Conn, place: Place, monkeypatch: pytest.MonkeyPatch
+    stored: Treadle, conn: Conn, file_store: StoreFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
     monkeypatch.setitem(sys.modules, "obstore.store", None)
@@ -218,4 +224,4 @@ async def test_without_the_extra_nothing_is_reserved_and_the_error_has_a_hint(
     told = await refused(stored, ("a", b"x"))
 
     assert told == [(MissingExtra, "artifacts need obstore")]
-    assert await nothing_left(conn, place)
+    assert await nothing_left(conn, file_store)

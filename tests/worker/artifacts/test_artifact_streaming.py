@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drivers.stores import Place
+from tests.drivers.stores import StoreFixture
 
 pytestmark = pytest.mark.requirement("F21")
 SIZE = 64 * 1024 * 1024
@@ -39,12 +39,14 @@ asyncio.run(main())
 """
 
 
-def test_a_file_of_64_mb_is_stored_and_read_in_little_memory(place: Place, tmp_path: Path) -> None:
+def test_a_file_of_64_mb_is_stored_and_read_in_little_memory(
+    file_store: StoreFixture, tmp_path: Path
+) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     with source.open("wb") as file:
         for number in range(64):
             file.write(number.to_bytes(4, "big") * (SIZE // 256))
-    variables = {f"TREADLE_{name.upper()}": value for name, value in place.settings.items()}
+    variables = {f"TREADLE_{name.upper()}": value for name, value in file_store.settings.items()}
 
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(source), str(target)],

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from structlog.testing import capture_logs
 
-from tests.drivers.stores import Place
+from tests.drivers.stores import StoreFixture
 from tests.drivers.workers import Conn, row, rows, run_all, working
 from treadle import Context, Treadle
 from treadle.artifacts.store import Store, Written
@@ -40,7 +40,7 @@ async def drawn(app: Treadle, *contents: bytes) -> UUID:
 
 
 async def test_a_sweep_at_every_point_of_a_put_takes_nothing_away(
-    stored: Treadle, conn: Conn, place: Place, monkeypatch: pytest.MonkeyPatch
+    stored: Treadle, conn: Conn, file_store: StoreFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points: list[tuple[str, list[str]]] = []
 
@@ -79,10 +79,12 @@ async def test_a_sweep_at_every_point_of_a_put_takes_nothing_away(
         "begun", "reserved", "writing", "written", "stored", "completed"
     }  # fmt: skip
     assert [keys for _, keys in points if keys] == []
-    assert [len(content) for content in place.files().values()] == [20 * MIB]
+    assert [len(content) for content in file_store.files().values()] == [20 * MIB]
 
 
-async def test_sweeps_beside_many_puts_take_nothing_away(stored: Treadle, place: Place) -> None:
+async def test_sweeps_beside_many_puts_take_nothing_away(
+    stored: Treadle, file_store: StoreFixture
+) -> None:
     @stored.task()
     async def draw(ctx: Context, n: int) -> str:
         return (await ctx.artifact.get(await ctx.artifact.put("n", str(n).encode()))).decode()
@@ -91,7 +93,7 @@ async def test_sweeps_beside_many_puts_take_nothing_away(stored: Treadle, place:
     taken: list[str] = []
     async with working(stored):
         with anyio.fail_after(30):
-            while len(place.files()) < 30:
+            while len(file_store.files()) < 30:
                 taken += (await swept(stored)).keys
         results = [await handle.result(timeout=10) for handle in handles]
 
@@ -100,27 +102,27 @@ async def test_sweeps_beside_many_puts_take_nothing_away(stored: Treadle, place:
 
 
 async def test_a_file_without_a_row_goes_and_foreign_files_stay(
-    stored: Treadle, conn: Conn, place: Place
+    stored: Treadle, conn: Conn, file_store: StoreFixture
 ) -> None:
     task = await drawn(stored, b"cat")
-    [kept] = place.files()
+    [kept] = file_store.files()
     folder = kept.split("/")[0]
     orphans = [f"{folder}/{task}/{uuid4()}", f"{folder}/{uuid4()}/{uuid4()}"]
     foreign = [f"{folder}/readme.txt", f"{uuid4()}/{uuid4()}/{uuid4()}", "notes/cat"]
     for key in (*orphans, *foreign):
-        place.write(key, b"x")
+        file_store.write(key, b"x")
 
     assert (await swept(stored, grace_s=3600)).keys == []
     dry = await swept(stored, dry_run=True)
     assert (sorted(dry.keys), dry.files) == (sorted(orphans), 2)
-    assert len(place.files()) == 6
+    assert len(file_store.files()) == 6
     assert sorted((await swept(stored)).keys) == sorted(orphans)
-    assert sorted(place.files()) == sorted([kept, *foreign])
+    assert sorted(file_store.files()) == sorted([kept, *foreign])
     assert (await swept(stored)).keys == []
 
 
 async def test_the_files_of_deleted_tasks_are_swept_and_not_visible_meanwhile(
-    stored: Treadle, conn: Conn, place: Place
+    stored: Treadle, conn: Conn, file_store: StoreFixture
 ) -> None:
     task, other = await drawn(stored, b"cat", b"dog"), await drawn(stored, b"cow")
     await rows(conn, "delete from treadle.tasks where id = %s returning id", task)
@@ -128,14 +130,14 @@ async def test_the_files_of_deleted_tasks_are_swept_and_not_visible_meanwhile(
     assert len(await rows(conn, "select * from treadle.artifact_details")) == 1
     assert await rows(conn, "select * from treadle.list_artifacts(%s)", task) == []
     dry = await swept(stored, dry_run=True)
-    assert (dry.rows, len(place.files())) == (2, 3)
+    assert (dry.rows, len(file_store.files())) == (2, 3)
     assert (await swept(stored, grace_s=3600)).rows == 2
-    assert list(place.files().values()) == [b"cow"]
+    assert list(file_store.files().values()) == [b"cow"]
     assert await rows(conn, "select task_id, status from treadle.artifacts") == [(other, "stored")]
 
 
 async def test_a_sweep_that_is_killed_between_file_and_row_is_finished_by_the_next(
-    stored: Treadle, conn: Conn, place: Place, monkeypatch: pytest.MonkeyPatch
+    stored: Treadle, conn: Conn, file_store: StoreFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await drawn(stored, b"cat", b"dog")
     await rows(conn, "delete from treadle.tasks returning id")
@@ -148,18 +150,21 @@ async def test_a_sweep_that_is_killed_between_file_and_row_is_finished_by_the_ne
         with pytest.raises(KeyboardInterrupt):
             await swept(stored)
     # The files went first: no row can be lost before its file is gone.
-    assert (place.files(), await row(conn, "select count(*) from treadle.artifacts")) == ({}, (2,))
+    assert (file_store.files(), await row(conn, "select count(*) from treadle.artifacts")) == (
+        {},
+        (2,),
+    )
 
     assert (await swept(stored)).rows == 2
     assert await rows(conn, "select * from treadle.artifacts") == []
 
 
 async def test_a_file_that_cannot_be_deleted_is_left_for_the_next_sweep(
-    stored: Treadle, conn: Conn, place: Place, monkeypatch: pytest.MonkeyPatch
+    stored: Treadle, conn: Conn, file_store: StoreFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await drawn(stored, b"cat", b"dog", b"cow")
     await rows(conn, "delete from treadle.tasks returning id")
-    bad = next(key for key, content in place.files().items() if content == b"dog")
+    bad = next(key for key, content in file_store.files().items() if content == b"dog")
     real = Store.delete
 
     async def delete(self: Store, key: str) -> None:
@@ -174,16 +179,18 @@ async def test_a_file_that_cannot_be_deleted_is_left_for_the_next_sweep(
     assert await row(conn, "select key from treadle.artifacts") == (bad,)
 
     assert (await swept(stored)).rows == 1
-    assert place.files() == {}
+    assert file_store.files() == {}
 
 
-@pytest.mark.parametrize("place", ["folder"], indirect=True)
-async def test_more_than_a_page_is_swept(stored: Treadle, conn: Conn, place: Place) -> None:
+@pytest.mark.parametrize("file_store", ["folder"], indirect=True)
+async def test_more_than_a_page_is_swept(
+    stored: Treadle, conn: Conn, file_store: StoreFixture
+) -> None:
     await drawn(stored, b"cat")
-    [kept] = place.files()
+    [kept] = file_store.files()
     folder = kept.split("/")[0]
     for _ in range(1100):
-        place.write(f"{folder}/{uuid4()}/{uuid4()}", b"")
+        file_store.write(f"{folder}/{uuid4()}/{uuid4()}", b"")
     await rows(
         conn,
         """
@@ -195,17 +202,17 @@ async def test_more_than_a_page_is_swept(stored: Treadle, conn: Conn, place: Pla
         ) as made
         returning id
         """,
-        *(f"{place.url}/", folder),
+        *(f"{file_store.url}/", folder),
     )
 
     found = await swept(stored)
 
-    assert (found.rows, found.files, list(place.files())) == (1100, 1100, [kept])
+    assert (found.rows, found.files, list(file_store.files())) == (1100, 1100, [kept])
     assert await row(conn, "select count(*) from treadle.artifacts") == (1,)
 
 
 async def test_a_process_sweeps_once_in_a_while_and_outlives_a_store_that_is_away(
-    stored: Treadle, conn: Conn, place: Place
+    stored: Treadle, conn: Conn, file_store: StoreFixture
 ) -> None:
     db = stored.db
     assert await Sweeper(db, lambda: Store("nonsense")).tick() is None
@@ -218,10 +225,12 @@ async def test_a_process_sweeps_once_in_a_while_and_outlives_a_store_that_is_awa
     found = await sweeper.tick()
 
     assert found is not None
-    assert (found.rows, place.files(), await sweeper.tick()) == (1, {}, None)
+    assert (found.rows, file_store.files(), await sweeper.tick()) == (1, {}, None)
 
 
-async def test_the_pruner_takes_the_files_along(stored: Treadle, conn: Conn, place: Place) -> None:
+async def test_the_pruner_takes_the_files_along(
+    stored: Treadle, conn: Conn, file_store: StoreFixture
+) -> None:
     await drawn(stored, b"cat")
     await conn.execute("""select treadle.define_queue('default', '{"keep_completed_s": 0}')""")
 
@@ -229,15 +238,15 @@ async def test_the_pruner_takes_the_files_along(stored: Treadle, conn: Conn, pla
         assert isinstance(pruner, Pruner)
         done = await pruner.once()
 
-    assert (done.pruned, place.files()) == (1, {})
+    assert (done.pruned, file_store.files()) == (1, {})
 
 
 pytestmark = pytest.mark.requirement("F21")
 
 
-@pytest.mark.parametrize("place", ["folder"], indirect=True)
+@pytest.mark.parametrize("file_store", ["folder"], indirect=True)
 async def test_files_of_another_store_keep_their_rows_for_a_sweep_there(
-    stored: Treadle, conn: Conn, place: Place, tmp_path: Path
+    stored: Treadle, conn: Conn, file_store: StoreFixture, tmp_path: Path
 ) -> None:
     await drawn(stored, b"cat")
     await rows(conn, "delete from treadle.tasks returning id")
@@ -248,19 +257,19 @@ async def test_files_of_another_store_keep_their_rows_for_a_sweep_there(
 
     assert (found.rows, found.keys, found.elsewhere) == (0, [], 1)
     assert [each["elsewhere"] for each in logs if each["event"] == "artifacts.skipped"] == [1]
-    assert list(place.files().values()) == [b"cat"]
+    assert list(file_store.files().values()) == [b"cat"]
     assert (await swept(stored)).rows == 1
-    assert place.files() == {}
+    assert file_store.files() == {}
 
 
-@pytest.mark.parametrize("place", ["folder"], indirect=True)
+@pytest.mark.parametrize("file_store", ["folder"], indirect=True)
 async def test_a_sweep_is_stopped_after_the_page_in_hand(
-    stored: Treadle, conn: Conn, place: Place
+    stored: Treadle, conn: Conn, file_store: StoreFixture
 ) -> None:
     await drawn(stored, b"cat")
-    folder = next(iter(place.files())).split("/")[0]
+    folder = next(iter(file_store.files())).split("/")[0]
     for _ in range(1100):
-        place.write(f"{folder}/{uuid4()}/{uuid4()}", b"")
+        file_store.write(f"{folder}/{uuid4()}/{uuid4()}", b"")
     answers = iter([False, False, True])
 
     found = await swept(stored, stopping=lambda: next(answers))

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.drivers.stores import Place, pieces
+from tests.drivers.stores import StoreFixture, pieces
 from tests.drivers.workers import Conn, row, rows, run_all
 from treadle import Artifact, Context, Treadle
 
@@ -18,7 +18,7 @@ DIGEST = hashlib.sha256(CAT).hexdigest()
 
 
 async def test_a_file_is_stored_with_its_hash_size_and_media_type(
-    stored: Treadle, conn: Conn, place: Place
+    stored: Treadle, conn: Conn, file_store: StoreFixture
 ) -> None:
     @stored.task()
     async def draw(ctx: Context) -> Artifact:
@@ -31,8 +31,8 @@ async def test_a_file_is_stored_with_its_hash_size_and_media_type(
     assert made.keys() == {"id", "name", "uri", "media_type", "bytes", "sha256"}
     assert (made["name"], made["media_type"]) == ("cat.png", "image/png")
     assert (made["bytes"], made["sha256"]) == (5000, DIGEST)
-    [(key, content)] = place.files().items()
-    assert (content, made["uri"]) == (CAT, f"{place.url}/{key}")
+    [(key, content)] = file_store.files().items()
+    assert (content, made["uri"]) == (CAT, f"{file_store.url}/{key}")
     [_, task, artifact] = key.split("/")
     assert (task, artifact) == (str(handle.id), made["id"])
     found = await row(conn, "select status, key, attempt from treadle.artifacts")
@@ -40,7 +40,7 @@ async def test_a_file_is_stored_with_its_hash_size_and_media_type(
 
 
 async def test_all_that_has_bytes_can_be_stored(
-    stored: Treadle, place: Place, tmp_path: Path
+    stored: Treadle, file_store: StoreFixture, tmp_path: Path
 ) -> None:
     (tmp_path / "cat").write_bytes(CAT)
 
@@ -70,10 +70,10 @@ async def test_all_that_has_bytes_can_be_stored(
     made = await handle.result(timeout=5)
     assert {each["sha256"] for each in made} == {DIGEST}
     assert {each["media_type"] for each in made} == {"application/octet-stream"}
-    assert list(place.files().values()) == [CAT] * 8
+    assert list(file_store.files().values()) == [CAT] * 8
 
 
-async def test_an_empty_file_is_a_file(stored: Treadle, place: Place) -> None:
+async def test_an_empty_file_is_a_file(stored: Treadle, file_store: StoreFixture) -> None:
     @stored.task()
     async def blank(ctx: Context) -> list[Any]:
         made = await ctx.artifact.put("nothing.txt", b"", media_type="text/x-nothing")
@@ -84,7 +84,7 @@ async def test_an_empty_file_is_a_file(stored: Treadle, place: Place) -> None:
     await run_all(stored)
 
     assert await handle.result(timeout=5) == [0, "text/x-nothing", ""]
-    assert list(place.files().values()) == [b""]
+    assert list(file_store.files().values()) == [b""]
 
 
 async def test_a_file_is_found_by_its_name_its_id_a_reference_and_what_put_gave(
@@ -138,7 +138,7 @@ async def test_the_next_task_is_given_the_file_and_reads_it(stored: Treadle) -> 
 
 
 async def test_a_put_in_a_step_is_done_once_over_all_attempts(
-    stored: Treadle, conn: Conn, place: Place
+    stored: Treadle, conn: Conn, file_store: StoreFixture
 ) -> None:
     @stored.task(max_attempts=2, retry={"strategy": "immediate"})
     async def draw(ctx: Context) -> list[Any]:
@@ -157,7 +157,7 @@ async def test_a_put_in_a_step_is_done_once_over_all_attempts(
     # The file of the attempt that failed is kept, and known to be of it.
     files = [["cat", 1], ["note", 1], ["note", 2]]
     assert await handle.result(timeout=5) == [DIGEST, "attempt 2", files]
-    assert len(place.files()) == 3
+    assert len(file_store.files()) == 3
 
 
 async def test_plain_functions_store_and_read_in_their_threads(stored: Treadle) -> None:

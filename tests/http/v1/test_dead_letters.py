@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from tests.drivers.http.shapes import listed, shaped, walked
-from tests.drivers.http.v1 import NOBODY, act, code_of, enqueue, register, status_of, take_one
+from tests.drivers.http.v1 import UNKNOWN_ID, act, code_of, enqueue, register, status_of, take_one
 from treadle.api.v1 import dead_letters as models
 
 
@@ -57,7 +57,7 @@ def test_a_letter_is_shown_by_its_id_or_that_of_its_task(
     by_letter = shaped(models.DeadLetterDetails, http.get(f"/v1/dead-letters/{by_task['id']}"))
     assert by_task == by_letter
     assert (by_task["task_id"], by_task["spec"]) == (letters[0], {"n": 0})
-    assert code_of(http.get(f"/v1/dead-letters/{NOBODY}")) == (404, "not-found")
+    assert code_of(http.get(f"/v1/dead-letters/{UNKNOWN_ID}")) == (404, "not-found")
 
 
 def test_a_letter_is_retried_once(http: httpx2.Client, letters: list[str]) -> None:
@@ -119,7 +119,7 @@ def test_an_invalid_decision_changes_nothing(
 
 
 def test_an_unknown_letter_is_not_found(http: httpx2.Client) -> None:
-    assert code_of(resolve(http, NOBODY, resolution="retry")) == (404, "not-found")
+    assert code_of(resolve(http, UNKNOWN_ID, resolution="retry")) == (404, "not-found")
 
 
 def many(http: httpx2.Client, **said: Any) -> httpx2.Response:
@@ -129,11 +129,11 @@ def many(http: httpx2.Client, **said: Any) -> httpx2.Response:
 def test_many_are_decided_about_by_their_ids(http: httpx2.Client, letters: list[str]) -> None:
     resolve(http, letters[1], resolution="cancel")
 
-    done = many(http, ids=[letters[0], letters[1], letters[0], NOBODY]).json()
+    done = many(http, ids=[letters[0], letters[1], letters[0], UNKNOWN_ID]).json()
 
     assert (done["done"], done["dry_run"]) == (1, False)
     found = {item["id"]: item["verdict"] for item in done["items"]}
-    assert found == {letters[0]: "retried", letters[1]: "already", NOBODY: "unknown"}
+    assert found == {letters[0]: "retried", letters[1]: "already", UNKNOWN_ID: "unknown"}
     for item in done["items"]:
         models.Resolved.model_validate(item)
 
@@ -160,8 +160,8 @@ def test_many_are_counted_before_they_are_decided_about(
     [
         ({}, 422),
         ({"ids": []}, 422),
-        ({"ids": [NOBODY], "filter": {}}, 422),
-        ({"ids": [NOBODY], "dry_run": True}, 422),
+        ({"ids": [UNKNOWN_ID], "filter": {}}, 422),
+        ({"ids": [UNKNOWN_ID], "dry_run": True}, 422),
         ({"filter": {"color": "red"}}, 422),
         ({"filter": {"dead_before": "soon"}}, 422),
         ({"filter": {"queue": "nowhere"}}, 404),

@@ -6,7 +6,7 @@ import pytest
 from tests.drivers.engine import Driver
 from tests.drivers.mutants import Killers, Mutant
 
-moments = Killers("engine.test_moments")
+moments = Killers("engine.test_time_bounds")
 
 pytestmark = pytest.mark.mutant
 
