@@ -154,7 +154,7 @@ class AuthMiddleware:
             except asyncio.CancelledError:
                 if not self._refusals.stopping:
                     raise
-                await _leave(scope, receive, send)
+                await _reject_at_shutdown(scope, receive, send)
                 return
             finally:
                 self._inside -= 1
@@ -173,37 +173,37 @@ class AuthMiddleware:
         if fault := _fault(scope, noticed, size):
             return problem(*fault, headers={"connection": "close"})
         try:
-            caller = await self._admit(scope, noticed)
+            caller = await self._authenticate(scope, noticed)
         except TreadleError as error:
             return of_error(Request(scope), error)
         scope[KEY] = caller
         if caller is not ANONYMOUS:
             lease = TokenLease(self._tokens, None if caller is LOCAL else noticed[b"authorization"])
             scope[TOKEN_LEASE] = lease
-            send = _Watched(lease, send)
+            send = _TokenCheckedSend(lease, send)
         await self._app(scope, receive, send)
         return None
 
-    async def _admit(self, scope: Scope, noticed: Noticed) -> Principal:
+    async def _authenticate(self, scope: Scope, noticed: Noticed) -> Principal:
         """The caller; raises the error of the response."""
         path = _route_path(scope)
         if self._inside > self._max_requests and path != ALIVE:
             raise Unavailable("the server is handling too many requests", retry_after_s=1)
-        if not self._tokens.wanted:
+        if not self._tokens.is_required:
             self._check_host(noticed)
         if path in OPEN_PATHS and scope["method"] in _READS:
             if path != ALIVE:
                 self._count(_address(scope))
-            return await self._perhaps(noticed) if path == STATUS else ANONYMOUS
+            return await self._optional_caller(noticed) if path == STATUS else ANONYMOUS
         if await self._tokens.is_open():
             self._count(_address(scope))
             _check_browser(scope["method"], noticed)
             return LOCAL
-        caller = await self._known(noticed.get(b"authorization", []), _address(scope))
+        caller = await self._caller_of_token(noticed.get(b"authorization", []), _address(scope))
         self._count(caller.token or caller.name)
         return caller
 
-    async def _perhaps(self, noticed: Noticed) -> Principal:
+    async def _optional_caller(self, noticed: Noticed) -> Principal:
         """The caller if it is known, else the anonymous one."""
         try:
             if await self._tokens.is_open():
@@ -212,7 +212,7 @@ class AuthMiddleware:
         except (Unauthenticated, Unavailable):
             return ANONYMOUS
 
-    async def _known(self, headers: list[bytes], address: str) -> Principal:
+    async def _caller_of_token(self, headers: list[bytes], address: str) -> Principal:
         """The caller of a token; an unknown token first counts against its address."""
         is_unknown = not self._tokens.has_seen(headers)
         if is_unknown:
@@ -244,7 +244,7 @@ class AuthMiddleware:
                 )
 
 
-async def _leave(scope: Scope, receive: Receive, send: Send) -> None:
+async def _reject_at_shutdown(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer a request that did not finish during the shutdown."""
     error = Unavailable(
         "the server is shutting down", hint="Send the request again; another server may answer."
@@ -254,7 +254,7 @@ async def _leave(scope: Scope, receive: Receive, send: Send) -> None:
         await of_error(Request(scope), error)(scope, receive, send)
 
 
-class _Watched:
+class _TokenCheckedSend:
     """Sends a response; a stream ends once the token is no longer valid."""
 
     def __init__(self, lease: TokenLease, send: Send) -> None:

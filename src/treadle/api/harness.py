@@ -61,7 +61,7 @@ class StoredTask(BaseModel):
     created: bool = Field(description="False if the task was stored before.")
 
 
-class Next(BaseModel):
+class NextTask(BaseModel):
     """A request of an agent for its next task."""
 
     agent_url: AgentUrl
@@ -179,7 +179,7 @@ async def show(task_id: UUID, access: Read) -> Task:
     response_model=ClaimedHarnessTask,
     responses={204: {"description": "No task waits for this agent"}, **answers(409)},
 )
-async def claim(asked: Next, access: Claim, config: Config) -> ClaimedHarnessTask | Response:
+async def claim(asked: NextTask, access: Claim, config: Config) -> ClaimedHarnessTask | Response:
     """Claim the oldest task of an agent. A repeat with the same token gets the same task.
 
     409 `claim-lost`: the claim of this token has expired; send a new token.

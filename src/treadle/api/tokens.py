@@ -50,7 +50,7 @@ class TokenCache:
 
     def __init__(self, db: Database, *, local: bool) -> None:
         self._db = db
-        self._wanted = not local
+        self._required = not local
         self._open_until = 0.0
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         # Ids that do not exist, and until when that is cached.
@@ -61,17 +61,17 @@ class TokenCache:
         self._background: set[asyncio.Task[None]] = set()
 
     @property
-    def wanted(self) -> bool:
+    def is_required(self) -> bool:
         """Whether callers need a token, as far as is known without a query."""
-        return self._wanted
+        return self._required
 
     async def is_open(self) -> bool:
         """Whether callers need no token; queried every few seconds."""
-        if not self._wanted and time.monotonic() >= self._open_until:
+        if not self._required and time.monotonic() >= self._open_until:
             async with self._looking:
                 if time.monotonic() >= self._open_until:
-                    await self._ask()
-        return not self._wanted
+                    await self._query_tokens_exist()
+        return not self._required
 
     def has_seen(self, headers: list[bytes]) -> bool:
         """Whether the cache has a token with this id; makes no query."""
@@ -99,15 +99,15 @@ class TokenCache:
         if known.token.status != "live":
             state = known.token.status
             raise Unauthenticated(f"the token {known.token.name} is {state}", hint=HOW)
-        self._note(token_id, known.token)
+        self._record_use(token_id, known.token)
         return known.caller
 
-    async def _ask(self) -> None:
+    async def _query_tokens_exist(self) -> None:
         now = time.monotonic()
         wanted, _ = await self._db.tokens.exist()
         self._open_until = now + REMEMBERED_S
-        if wanted and not self._wanted:
-            self._wanted = True
+        if wanted and not self._required:
+            self._required = True
             log.info("server.token_required", reason="a token exists now")
 
     async def _look_up(self, token_id: bytes) -> _Known | None:
@@ -128,7 +128,7 @@ class TokenCache:
         _remember(self._known, token_id, known)
         return known
 
-    def _note(self, token_id: bytes, token: Token) -> None:
+    def _record_use(self, token_id: bytes, token: Token) -> None:
         """Record the use of a token once a minute, without delaying the request."""
         now = time.monotonic()
         if token.used or now < self._noted.get(token_id, 0.0):
@@ -136,7 +136,7 @@ class TokenCache:
         if len(self._noted) >= MOST_REMEMBERED:
             self._noted.clear()
         self._noted[token_id] = now + NOTED_S
-        self._later(self._write_use(token_id.decode()))
+        self._in_background(self._write_use(token_id.decode()))
 
     async def _write_use(self, token_id: str) -> None:
         try:
@@ -145,7 +145,7 @@ class TokenCache:
             # The next use is stored within a minute.
             log.warning("token.use_not_recorded", token=token_id, error=str(error))
 
-    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)

@@ -134,12 +134,14 @@ async def _main(
             terminal.note(f"HTTP at http://{LOOPBACK}:{port}, documentation at /docs")
         terminal.note("Ctrl-C stops everything")
         changed = Changes(Path.cwd()) if reload else None
-        async with anyio.create_task_group() as keepers:
+        async with anyio.create_task_group() as processes:
             for role in roles:
                 watched = changed if role.name == "worker" else None
-                keepers.start_soon(_keep, terminal, role, _child_settings(app, url), watched)
+                processes.start_soon(
+                    _keep_running, terminal, role, _child_settings(app, url), watched
+                )
             if server is not None:
-                keepers.start_soon(_keep_server, terminal, server)
+                processes.start_soon(_keep_server, terminal, server)
     terminal.note(f"{received[0].name}: everything is stopped" if received else "stopped")
     return 0
 
@@ -272,7 +274,7 @@ async def _watch(
         await child.stop()
 
 
-async def _keep(
+async def _keep_running(
     terminal: Terminal, role: DevProcess, settings: Mapping[str, str], changes: Changes | None
 ) -> None:
     """Restart a process whenever it ends, with growing pauses, or at once if files changed."""

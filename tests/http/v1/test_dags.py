@@ -21,12 +21,12 @@ PLAN: dict[str, Any] = {
 
 
 def make(http: httpx2.Client, **said: Any) -> dict[str, Any]:
-    return shaped(models.MadeDag, http.post("/v1/dags", json={**PLAN, **said}), 201)
+    return shaped(models.CreatedDag, http.post("/v1/dags", json={**PLAN, **said}), 201)
 
 
 def test_a_dag_is_created_completely_and_can_be_read(http: httpx2.Client) -> None:
     answer = http.post("/v1/dags", json={**PLAN, "meta": {"ticket": 7}, "budget_usd": 2.5})
-    made = shaped(models.MadeDag, answer, 201)
+    made = shaped(models.CreatedDag, answer, 201)
     assert answer.headers["location"] == f"/v1/dags/{made['id']}"
 
     dag = shaped(models.Dag, http.get(answer.headers["location"]))
@@ -71,7 +71,7 @@ def test_a_second_dag_with_a_key_is_the_first_one(http: httpx2.Client) -> None:
 
     again = http.post("/v1/dags", json={**PLAN, "key": "k"})
 
-    assert shaped(models.MadeDag, again) == {**first, "created": False}
+    assert shaped(models.CreatedDag, again) == {**first, "created": False}
 
 
 def test_a_repeated_request_makes_one_dag(http: httpx2.Client, sql: Conn) -> None:

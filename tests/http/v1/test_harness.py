@@ -87,9 +87,9 @@ def test_an_action_under_way_is_left_alone_and_none_is_not_found(
 
 def test_an_operator_allows_agents_to_be_nudged(http: httpx2.Client, sql: Conn) -> None:
     allowed = http.put(NUDGING, json={"agent_url": f"{ME}/", "allow_private": True})
-    shown = shaped(models.Nudging, allowed)
+    shown = shaped(models.NudgedAgent, allowed)
     assert (shown["agent_url"], shown["allow_private"], shown["created_by"]) == (ME, True, "local")
-    assert listed(models.Nudging, http.get(NUDGING)) == [shown]
+    assert listed(models.NudgedAgent, http.get(NUDGING)) == [shown]
 
     gone = http.delete(NUDGING, params={"agent_url": ME})
 

@@ -52,7 +52,7 @@ def test_queues_are_listed_with_their_depth(http: httpx2.Client) -> None:
 
 def test_the_order_of_a_queue_is_that_of_claims(http: httpx2.Client) -> None:
     ids = [enqueue(http, priority=priority) for priority in (50, 10, 90)]
-    body = shaped(models.Order, http.get("/v1/queues/default/order"))
+    body = shaped(models.ClaimOrder, http.get("/v1/queues/default/order"))
     for item in body["items"]:
         models.QueuePosition.model_validate(item)
     assert [item["id"] for item in body["items"]] == [ids[1], ids[0], ids[2]]

@@ -46,7 +46,7 @@ def test_schedules_are_listed_by_name(http: httpx2.Client) -> None:
 
 def test_an_extra_run_makes_its_task_and_is_recorded(http: httpx2.Client, sql: Conn) -> None:
     define(http, "team/nightly")
-    made = shaped(models.MadeBySchedule, http.post("/v1/schedules/team/nightly/run"), 201)
+    made = shaped(models.CreatedBySchedule, http.post("/v1/schedules/team/nightly/run"), 201)
     assert made["created"] is True
     task = http.get(f"/v1/tasks/{made['task_id']}").json()
     assert (task["type"], task["spec"]) == ("code", {"depth": 2})

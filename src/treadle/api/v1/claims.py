@@ -202,7 +202,7 @@ class Fail(Token):
     feedback: Annotated[list[Remark], Field(max_length=100)] = Field(default_factory=list)
 
 
-class FailedNow(BaseModel):
+class FailureVerdict(BaseModel):
     """The verdict on a failure: retrying, ready, dead_lettered, cancelled or already."""
 
     id: UUID
@@ -323,7 +323,7 @@ async def complete(request: Request, task_id: UUID) -> Response:
     return json_response({"id": task_id, "verdict": verdict})
 
 
-@router.post("/{task_id}/fail", response_model=FailedNow, responses=answers(409))
+@router.post("/{task_id}/fail", response_model=FailureVerdict, responses=answers(409))
 async def fail(task_id: UUID, asked: Fail, access: Work) -> Response:
     """Fail an attempt; the retry policy decides what happens next."""
     db = await access.claim(task_id, asked.token)

@@ -98,7 +98,7 @@ class Plan(Body):
     meta: Object | None = None
 
 
-class MadeDag(BaseModel):
+class CreatedDag(BaseModel):
     """A new DAG, or the existing one with this key; tasks in the order of the request."""
 
     id: UUID
@@ -199,9 +199,9 @@ class Retried(BaseModel):
 @router.post(
     "",
     status_code=201,
-    response_model=MadeDag,
+    response_model=CreatedDag,
     responses={
-        200: {"model": MadeDag, "description": "A DAG with this key existed."},
+        200: {"model": CreatedDag, "description": "A DAG with this key existed."},
         **answers(404, 409),
     },
 )

@@ -47,7 +47,7 @@ class Decided(BaseModel):
     action: Status
 
 
-class Nudging(BaseModel):
+class NudgedAgent(BaseModel):
     """An agent that is nudged when a task is stored for it, and the last result."""
 
     agent_url: str
@@ -78,7 +78,7 @@ async def list_actions(access: Actions, page: Page, status: Status | None = None
     response_model=Decided,
     responses=answers(404, 409),
 )
-async def again(task_id: UUID, access: Operate, once: Once, why: Note | None = None) -> Response:
+async def retry(task_id: UUID, access: Operate, once: Once, why: Note | None = None) -> Response:
     """Run an action again that failed or was interrupted. Check first what it did."""
 
     async def effect(db: Database) -> Response:
@@ -107,14 +107,14 @@ async def skip(task_id: UUID, access: Operate, once: Once, why: Note | None = No
     return await once(effect)
 
 
-@router.get("/nudging", response_model=Listed[Nudging])
+@router.get("/nudging", response_model=Listed[NudgedAgent])
 async def list_nudging(access: Read, page: Page) -> Response:
     """List agents that are nudged, by address."""
     rows = await access.db.harness.nudging_page(after=page.after(str), limit=page.more)
     return page.answer(rows, "agent_url")
 
 
-@router.put("/nudging", response_model=Nudging, responses=answers(404))
+@router.put("/nudging", response_model=NudgedAgent, responses=answers(404))
 async def allow(asked: Nudge, access: Admin) -> Response:
     """Allow the harness to nudge an agent when a task is stored for it."""
     if not asked.allow_private:

@@ -111,7 +111,7 @@ class QueuePosition(BaseModel):
     closed_reason: str | None
 
 
-class Order(BaseModel):
+class ClaimOrder(BaseModel):
     """Ready tasks in the order in which they would be claimed."""
 
     queue: str
@@ -155,7 +155,7 @@ async def show(queue: QueueName, access: Read) -> Response:
 
 @router.get(
     "/queues/{queue}/order",
-    response_model=Order,
+    response_model=ClaimOrder,
     responses=answers(404),
 )
 async def order(

@@ -88,7 +88,7 @@ class ScheduleRun(BaseModel):
     error: str | None
 
 
-class MadeBySchedule(BaseModel):
+class CreatedBySchedule(BaseModel):
     """What a manual run created; `created` is false if its key existed."""
 
     task_id: UUID | None
@@ -120,7 +120,7 @@ async def runs(name: Name, access: Read, page: Page) -> Response:
 @router.post(
     "/{name:path}/run",
     status_code=201,
-    response_model=MadeBySchedule,
+    response_model=CreatedBySchedule,
     responses=answers(404, 409, 503),
 )
 async def run(name: Name, access: Operate, once: Once) -> Response:

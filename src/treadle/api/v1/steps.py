@@ -82,7 +82,7 @@ class Reserve(Token):
     ask: bool = Field(True, description="Ask a person when the budget is not sufficient.")
 
 
-class Money(BaseModel):
+class SpendState(BaseModel):
     """The cost of the task and what it may still spend; `verdict` is ok, ask or fail."""
 
     cost_usd: float
@@ -184,7 +184,7 @@ async def save_step(task_id: UUID, asked: SaveStep, access: Work) -> Response:
     return json_response({"output": output, "verdict": verdict})
 
 
-@router.post("/spend", response_model=Money)
+@router.post("/spend", response_model=SpendState)
 async def spend(task_id: UUID, asked: Spend, access: Work) -> Response:
     """Record spend; the answer says whether the task may continue."""
     db = await access.claim(task_id, asked.token)
@@ -192,7 +192,7 @@ async def spend(task_id: UUID, asked: Spend, access: Work) -> Response:
     return json_response(json_row(asdict(money)))
 
 
-@router.post("/reserve", response_model=Money)
+@router.post("/reserve", response_model=SpendState)
 async def reserve(task_id: UUID, asked: Reserve, access: Work) -> Response:
     """Reserve money before it is spent; a person is asked when it is not sufficient."""
     db = await access.claim(task_id, asked.token)
