@@ -1,7 +1,7 @@
 """The cost of DAGs with a thousand and ten thousand tasks: create, finish, and per task.
 
-Making is one call of create_dag. Finishing is claim, commit, complete, commit, 200 at a time, by
-one session without handlers; of a chain only one task at a time can be had. Ten times the tasks
+Creating is one call of create_dag. Finishing is claim, commit, complete, commit, 200 at a time, by
+one session without handlers; in a chain only one task is ready at a time. Ten times the tasks
 should cost ten times as much, and one completion the same in a DAG of any size.
 """
 
@@ -141,7 +141,7 @@ def show(
 
 
 def live(server: Server, shape: str, sizes: tuple[int, int], rounds: int) -> list[Cost]:
-    """Make a DAG of each size and finish them, in databases of their own.
+    """Create a DAG of each size and finish them, each in its own database.
 
     They take turns: a slice of the large one as big as a small one, then a small one. So a slow
     moment of the machine hits both.

@@ -1,11 +1,11 @@
 """Compare treadle's server with a bare one: FastAPI with one `select 1` for each request.
 
-What treadle does is durable and waits for the disk. So a bare server that inserts one row stands
-there too, and without fsync both show what they cost themselves.
+Writes of treadle are durable and wait for the disk. So they are compared with a bare server that
+inserts one row, and also without fsync, which shows the cost of the servers themselves.
 
-Both run as processes of their own, on the same PostgreSQL, with the same server settings and pools
-of the same size; the same load generator asks them in turns, and every second round goes backwards.
-Ratios are of requests a second, taken within a round, then their median.
+Both run in their own processes on the same PostgreSQL, with the same server settings and pools of
+the same size. One load generator measures them in turns, and every second round is in reverse
+order. The result is the median of the ratios of requests per second within each round.
 """
 
 from __future__ import annotations

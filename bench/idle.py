@@ -46,7 +46,7 @@ def idle(peers: Sequence[str], *, seconds: float) -> None:
 def measure(server: Server, name: str, *, seconds: float) -> tuple[float, float]:
     """Statements per second on the wire, and transactions per second by the server's count.
 
-    The server's count also has what autovacuum does there, so it can be the higher one.
+    The count of the server includes autovacuum, so it can be higher.
     """
     with server.database(name) as url, counted(url) as (proxied, counter):
         ask(name, "enqueue", url=url, n=0)

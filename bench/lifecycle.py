@@ -1,6 +1,6 @@
 """The lifecycle of no-op tasks inside the server: claim, commit, complete, commit, 200 at a time.
 
-No client, no handlers, no network: what treadle's SQL costs, and so the ceiling of one worker.
+No client, handlers or network: this is the cost of treadle's SQL, and the upper limit of a worker.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bench.engine import LIFE_BATCH, Engine
 
 
 def measure(server: Server, *, n: int) -> dict[str, float]:
-    """Tasks per second, enqueued and lived, in a fresh database."""
+    """Tasks per second, enqueued and completed, in a new database."""
     with server.database("lifecycle") as url:
         server.settle()
         try:

@@ -1,7 +1,7 @@
 """Send HTTP requests at full load: `python -m bench.load`, configured by the variable BENCH.
 
-A client on bare sockets with keep-alive, in a process of its own, so that what is measured is the
-server. It says how much of a CPU it used: near all of one, it was the limit itself.
+The client uses plain sockets with keep-alive, in its own process, so that the server is measured.
+It reports its CPU usage: near 100%, the client itself was the limit.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Client(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # That of uvloop is none by its class.
+        # The transport of uvloop is not a subclass of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         self._send(next(self._flow))
 

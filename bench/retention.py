@@ -1,11 +1,10 @@
 """A worker beside the pruner: the cost of a claim, and the throughput.
 
-Finished tasks by the million lie in the table, a tenth of them with a failed attempt and a tenth
-with steps. A real worker works through a backlog all the time. The pruner, a process of its own, is
-started and ended, so that moments with it and without it alternate until all the old tasks are
-gone. (Stopping it by a signal would not do: it rests in proportion to what a step took, and a step
-that was stopped took long.) Before that, and so without what its deletions leave to vacuum, the
-same is measured alone.
+The table has a million finished tasks, a tenth of them with a failed attempt and a tenth with
+steps. A real worker processes a backlog all the time. The pruner process is started and ended, so
+that intervals with and without it alternate until all old tasks are pruned. (SIGSTOP would not
+work: the pruner pauses in proportion to the duration of a step, and a stopped step takes long.)
+Before that, the same is measured without the pruner, so without dead rows for vacuum.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from treadle import Treadle
 
 GOAL = 1.2
 BACKLOG = 100_000
-# Moments of a turn, each with a full backlog. A pruner that starts walks over what is gone first.
+# Intervals of a turn, each with a full backlog. A starting pruner first passes over deleted rows.
 ALONE = 6
 PRUNING = 24
 PROBES = 100
@@ -142,7 +141,7 @@ def fill(engine: Engine, million: int) -> None:
 
 
 def in_turns(engine: Engine, url: str, parts: dict[str, Part], moment_s: float) -> float:
-    """Turns with the pruner and without it, until nothing is left; the seconds that it had."""
+    """Alternate with and without the pruner until nothing is left; return the seconds with it."""
     had = 0.0
     alone, pruning = parts["alone"], parts["pruning"]
     while count(engine, "select count(*) from (select from treadle.prunable_tasks limit 1)"):
@@ -162,7 +161,7 @@ def in_turns(engine: Engine, url: str, parts: dict[str, Part], moment_s: float) 
 
 
 def work(engine: Engine, part: Part, moment_s: float) -> float:
-    """One moment of the worker, with a claim now and then; the seconds that it took."""
+    """Measure one interval of the worker, with claims in between; return the seconds."""
     began = time.perf_counter()
     top_up(engine)
     waiting, start = backlog(engine), time.perf_counter()

@@ -41,7 +41,7 @@ SHARED = {
     "synchronous_commit": "on",
     "max_connections": "200",
     "autovacuum_naptime": "10s",
-    # A table that is just being analysed holds up the readers of events, for a moment.
+    # A table that is being analysed delays the readers of events for a moment.
     "autovacuum_analyze_threshold": "2147483647",
 }
 MEMORY = "/dev/shm"
@@ -76,7 +76,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileSchedule
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mix the folders for processes side by side: some tests are busy, others mostly wait.
+    """Mix the folders across processes: some tests use the CPU, others mostly wait.
 
     Folders with long files are done a little earlier, so that all processes end at the same time.
     """
@@ -159,7 +159,7 @@ def template(server_url: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def new_database(server_url: str, maintenance: Connection, template: str) -> NewDatabase:
-    """Make fresh databases with the schema, for fixtures that live longer than a test."""
+    """Create databases with the schema, for fixtures that outlive a test."""
 
     @contextmanager
     def make() -> Iterator[str]:
@@ -206,7 +206,7 @@ def sync_conn(database_url: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]
 
 @pytest.fixture(scope="session")
 def shared_url(server_url: str, template: str) -> Iterator[str]:
-    """A database with the schema for all tests that leave the schema alone."""
+    """A database with the schema for all tests that do not change the schema."""
     with temporary_database(server_url, template=template) as name:
         url = with_database(server_url, name)
         with psycopg.connect(url) as conn:
@@ -297,7 +297,7 @@ def _database(maintenance: Connection, template: str = "template1") -> Iterator[
             maintenance.execute(query)
             break
         except psycopg.errors.ObjectInUse:
-            # The last connection to the template is still on its way out.
+            # The last connection to the template is still being closed.
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
@@ -309,7 +309,7 @@ def _database(maintenance: Connection, template: str = "template1") -> Iterator[
 
 @contextmanager
 def _without_new_roles(server_url: str) -> Iterator[None]:
-    """Leave somebody else's server without the roles that it did not have before."""
+    """Remove the roles that a test run created on an external server."""
     with psycopg.connect(server_url, autocommit=True) as connection:
         found = connection.execute("select to_regrole('treadle_owner')").fetchone()
         yield
@@ -325,7 +325,7 @@ def _new_folder(parent: str | None = None) -> Path:
 
 
 def _in_memory() -> str | None:
-    """A file system in memory with room to spare: there a copy of a database takes a tenth."""
+    """A file system in memory with enough space: copying a database is ten times faster there."""
     try:
         free = shutil.disk_usage(MEMORY).free
     except OSError:

@@ -8,5 +8,5 @@ An adapter is a module (or, for Node, a `.mjs` file) with:
 * `producer(url)`: an open producer; the value is `push(numbers)`, one bulk call.
 * `worker(url, slots, handle)`: a running worker that calls `handle(number)` for each job.
 
-An adapter holds the peer's documented fast settings and nothing else; the clock is in `__main__`.
+An adapter contains only the peer's documented fast settings; `__main__` measures the time.
 """

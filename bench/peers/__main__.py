@@ -126,6 +126,6 @@ if __name__ == "__main__":
     module = importlib.import_module(f"bench.peers.{name}")
     verbs = {"enqueue": enqueue, "work": work, "serve": serve, "produce": produce}
     run(verbs[verb](module), uvloop=getattr(module, "UVLOOP", True))
-    # The answer is out; threads and pools that a peer leaves behind must not hold the run.
+    # The result is printed; threads and pools that a peer leaves behind must not block the exit.
     sys.stdout.flush()
     os._exit(0)

@@ -33,7 +33,7 @@ def store(
 
 
 def stored(driver: Driver, claim: Claim, name: str = "a.pdf") -> UUID:
-    """A file that is there."""
+    """A stored file."""
     made = reserve(driver, claim, name=name)
     store(driver, claim, made)
     return made

@@ -83,7 +83,7 @@ def question(driver: Driver, task_id: UUID) -> Record:
 
 
 def kinds(driver: Driver) -> list[str]:
-    """What was said of budgets, in order."""
+    """The kinds of budget events, in order."""
     query = "select kind from treadle.events where kind like 'budget.%%' order by id"
     return [row[0] for row in driver.rows(query)]
 

@@ -1,7 +1,7 @@
 """Cron times computed the slow way: check the wall clock in every minute.
 
-Nothing is shared with treadle.cron but the rule: a line with a fixed minute and hour means times on
-the wall, one with a star there follows the time that passes.
+It shares no code with treadle.cron, only the rule: a line with a fixed minute and hour means
+wall-clock times, one with a star there follows elapsed time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ RANGES = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 7)]
 
 
 def minutes_of(line: str, timezone: str, begin: datetime, end: datetime) -> Iterator[datetime]:
-    """The moments after `begin` up to `end`, in order."""
+    """The times after `begin` up to `end`, in order."""
     minute, hour, *_ = line.split()
     fields = [_values(part, *limits) for part, limits in zip(line.split(), RANGES, strict=True)]
     stars = [part.startswith("*") for part in line.split()]
@@ -26,7 +26,7 @@ def minutes_of(line: str, timezone: str, begin: datetime, end: datetime) -> Iter
         if not fixed or wall - highest == MINUTE:
             shown = [wall]
         elif wall <= highest:
-            continue  # the clocks were set back: this has been shown
+            continue  # the clocks were set back: this time has occurred before
         else:
             shown = _between(highest, wall)  # with those that were skipped
         highest = max(highest, wall)
@@ -35,7 +35,7 @@ def minutes_of(line: str, timezone: str, begin: datetime, end: datetime) -> Iter
 
 
 def _clock(timezone: str, moment: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Each minute and the clock on the wall; no clock is changed within a quarter of an hour."""
+    """Each minute with its wall-clock time; clocks change only at quarters of an hour."""
     zone = ZoneInfo(timezone)
     offset = moment.astimezone(zone).utcoffset()
     while moment < end:

@@ -7,7 +7,7 @@ from tests.drivers.engine import Driver
 
 
 def claim_all(driver: Driver, batch: int = 1000, **options: Any) -> list[UUID]:
-    """Claim until nothing is left; the ids in the order in which they came."""
+    """Claim until nothing is left; return the ids in claim order."""
     found = []
     while claims := driver.claim("a", batch, **options):
         found += [claim.id for claim in claims]

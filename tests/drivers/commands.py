@@ -50,7 +50,7 @@ async def sleep(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run of treadle came to."""
+    """The result of a run of treadle."""
 
     code: int
     out: str
@@ -178,7 +178,7 @@ def complete(conn: Conn, output: object) -> str:
 
 
 def dead_letter(conn: Conn, error: str = "boom", failure_class: str = "error", **spec: Any) -> str:
-    """A task that gave up."""
+    """A dead-lettered task."""
     enqueue(conn, spec)
     task, token = claim(conn)
     conn.execute(
@@ -199,7 +199,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 def parse(words: list[str]) -> str | None:
-    """What the command line of treadle has against these words, if anything."""
+    """The error of the command line for these words, if any."""
     command: Any = typer.main.get_command(cli.app)
     name = "treadle"
     try:

@@ -130,17 +130,17 @@ where
 
 
 def faults(driver: Driver) -> list[Record]:
-    """What is wrong now; an empty list when nothing is."""
+    """The violated invariants; empty if there are none."""
     return driver.records(_FAULTS)
 
 
 def claimed_too_early(driver: Driver, ids: Sequence[UUID]) -> list[Record]:
-    """What these tasks, claimed just now, should still have waited for."""
+    """The dependencies that these claimed tasks should still have waited for."""
     return driver.records(_EARLY, list(ids))
 
 
 def unended(driver: Driver) -> dict[str, int]:
-    """How many tasks are in each state that is no end."""
+    """The number of tasks in each state that is not final."""
     query = """
         select status, count(*) from treadle.tasks
         where status not in ('completed', 'cancelled') group by status

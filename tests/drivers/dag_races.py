@@ -18,13 +18,13 @@ from tests.drivers.engine import Driver, Record
 from treadle.models import Claim
 
 TIMES = 100
-# What the sessions of a round said: an answer, or the SQLSTATE of an error.
+# The results of the sessions of a round: a value, or the SQLSTATE of an error.
 Said = tuple[Any, ...]
 
 
 @dataclass
 class Case:
-    """A DAG with the claims on those of its tasks that were ready."""
+    """A DAG with the claims on its ready tasks."""
 
     graph: Graph
     claims: dict[str, Claim]
@@ -38,13 +38,13 @@ Step = Callable[[Driver], object]
 
 
 def cases(driver: Driver, nodes: Sequence[Record], **options: Any) -> list[Case]:
-    """So many DAGs of these tasks; what is ready of them is claimed."""
+    """Create a number of DAGs of these tasks and claim their ready tasks."""
     made = [create(driver, nodes, **options) for _ in range(TIMES)]
     return claimed(driver, made)
 
 
 def claimed(driver: Driver, made: Sequence[Graph]) -> list[Case]:
-    """All that is ready is claimed, and found again by DAG and name."""
+    """Claim all ready tasks; they are found by DAG and name."""
     found: dict[UUID, dict[str, Claim]] = {graph.id: {} for graph in made}
     while claims := driver.claim("a", 500):
         for claim in claims:
@@ -64,7 +64,7 @@ def race(driver: Driver, races: Sequence[Case], *calls: Call) -> list[Said]:
         said: list[object] = []
         for turn, case in enumerate(races):
             gate.wait(timeout=60)
-            # Now this one is a little later, now that one.
+            # The sessions start in varying order.
             sleep((turn * 7 + number * 3) % 5 * 0.0004)
             try:
                 said.append(calls[number](sessions[number], case))
@@ -83,7 +83,7 @@ def race(driver: Driver, races: Sequence[Case], *calls: Call) -> list[Said]:
 
 
 def finish(driver: Driver) -> None:
-    """Work off what is left: nothing is stuck, and all DAGs end."""
+    """Complete the remaining tasks: nothing is stuck, and all DAGs end."""
     while claims := driver.claim("a", 500):
         driver.rows(
             "select * from treadle.complete_tasks(%s, %s)",
@@ -110,7 +110,7 @@ def give_up(name: str) -> Call:
 
 
 def standoff(driver: Driver, hold: Step, *calls: Step) -> list[object]:
-    """One session holds something; the others begin one by one, wait, and then it lets go."""
+    """One session holds a lock; the others start one by one and wait until it is released."""
     holder, judge = driver.another(), driver.another()
     sessions = [driver.another() for _ in calls]
 

@@ -50,7 +50,7 @@ class Graph:
         return [row[0] for row in self.driver.rows(query, self.id)]
 
     def claim(self, name: str) -> Claim:
-        """Claim one task of it by name, whatever else is there."""
+        """Claim one task of the DAG by name, regardless of other tasks."""
         self.driver.agent("a")
         others = self.driver.claim("a", 1000)
         [wanted] = [claim for claim in others if claim.id == self.ids[name]]
@@ -64,7 +64,7 @@ class Graph:
             assert self.driver.complete(self.claim(name), output) == "completed"
 
     def give_up(self, name: str) -> None:
-        """Let a task go to the dead letters."""
+        """Dead-letter a task."""
         assert self.driver.fail(self.claim(name), action="fail") == "dead_lettered"
 
 
@@ -74,7 +74,7 @@ def node(name: str, after: Sequence[Any] = (), **options: Any) -> Record:
 
 
 def create(driver: Driver, tasks: Sequence[Record], name: str = "dag", **options: Any) -> Graph:
-    """Make a DAG of tasks in one go."""
+    """Create a DAG with its tasks in one call."""
     [(dag_id, _, ids)] = driver.rows(
         "select * from treadle.create_dag(%s)",
         Jsonb({"name": name, "tasks": list(tasks), **options}),
@@ -84,7 +84,7 @@ def create(driver: Driver, tasks: Sequence[Record], name: str = "dag", **options
 
 
 def shaped(driver: Driver, edges: Edges, **options: Any) -> Graph:
-    """Make a DAG from `{task: what it depends on}`."""
+    """Create a DAG from `{task: dependencies}`."""
     return create(driver, [node(name, after) for name, after in edges.items()], **options)
 
 

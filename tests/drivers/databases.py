@@ -17,9 +17,9 @@ SEEDS = """
 create table public.queues as table treadle.queues;
 create table public.task_types as table treadle.task_types;
 """
-# Rows are deleted: to truncate a table makes every session plan again what it knows about it. One
-# that has grown large is truncated all the same: a walk over it would take several steps. The lock
-# waits for whoever still writes, so that nothing of the last test comes late.
+# Rows are deleted: truncating a table makes every session plan its statements again. A large table
+# is truncated nevertheless: deleting its rows would take longer. The lock waits for open writes, so
+# that no write of the last test arrives late.
 EMPTY = """
 do $$
 declare
@@ -63,7 +63,7 @@ begin
 end;
 $$
 """
-# What a session may have left behind.
+# Settings that a session may have left behind.
 AS_NEW = """
 reset session authorization;
 reset all;
@@ -74,7 +74,7 @@ select pg_advisory_unlock_all()
 
 
 class Spares:
-    """Connections that tests hand on: a new one would have to learn all functions again."""
+    """Connections that tests reuse: a new one would have to plan all functions again."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -82,14 +82,14 @@ class Spares:
         self._taken: list[Connection] = []
 
     def take(self) -> Connection:
-        """One that is as good as new."""
+        """Return a connection in its initial state."""
         conn = self._idle.pop() if self._idle else psycopg.connect(self._url, autocommit=True)
         conn.execute(AS_NEW.encode())
         self._taken.append(conn)
         return conn
 
     def give_back(self) -> None:
-        """The test is over; what it left in a transaction, or broke, is not handed on."""
+        """Return a connection after a test; broken ones and open transactions are discarded."""
         for conn in self._taken:
             if conn.info.transaction_status == IDLE and len(self._idle) < MOST_SPARES:
                 self._idle.append(conn)

@@ -17,7 +17,7 @@ def dead(
     agent: str = "a",
     **options: Any,
 ) -> UUID:
-    """A task that gave up at its first attempt."""
+    """A task that was dead-lettered at its first attempt."""
     task_id = driver.enqueue(spec or {}, **{"priority": 0, **options})
     claim = driver.claim_one(agent, queues=[options.get("queue", "default")])
     assert claim.id == task_id
@@ -28,7 +28,7 @@ def dead(
 def resolve(
     driver: Driver, ids: list[UUID], resolution: str = "retry", **more: Any
 ) -> dict[UUID, Record]:
-    """Decide about letters as ada; what became of each by the id that was given."""
+    """Resolve letters as ada; return the verdict of each by the given id."""
     more = {"actor": "ada", **more}
     if "changes" in more:
         more["changes"] = Jsonb(more["changes"])
@@ -51,7 +51,7 @@ def verdicts(
 def resolve_where(
     driver: Driver, filters: object, resolution: str = "retry", **more: Any
 ) -> dict[str, int]:
-    """Decide about what a filter finds; how many by verdict."""
+    """Resolve the letters of a filter; return their number by verdict."""
     rows = where_rows(driver, filters, resolution, **more)
     found: dict[str, int] = {}
     for row in rows:
@@ -83,7 +83,7 @@ def letter_of(driver: Driver, task_id: UUID) -> Record:
 
 
 def decisions(driver: Driver, task_id: UUID) -> list[Record]:
-    """What was decided about a task, oldest first."""
+    """The decisions about a task, oldest first."""
     return driver.records(
         "select * from treadle.dead_letter_decision_log where task_id = %s order by id", task_id
     )

@@ -9,13 +9,13 @@ from treadle.models import Promoted
 
 HALVING = 10.0
 FULL = 128.0
-# How much a claim may see a deadline differ from what it is worth.
+# The maximum error of the deadline urgency that a claim sees.
 ERROR = 0.0615
 LEAST = 1.0
 
 
 def boost(minutes_left: float) -> float:
-    """What a deadline is worth in points."""
+    """The urgency of a deadline in points."""
     return FULL if minutes_left <= 0 else float(FULL * 2 ** (-minutes_left / HALVING))
 
 
@@ -48,6 +48,6 @@ def claimed_as(driver: Driver, task_id: UUID) -> float:
 
 
 def enqueue_due(driver: Driver, minutes: float, **options: Any) -> UUID:
-    """A task whose deadline is so many minutes away by the bent clock."""
+    """A task whose deadline is a number of minutes away by the shifted clock."""
     moment = driver.value("select treadle.clock() + %s", timedelta(minutes=minutes))
     return driver.enqueue(deadline_at=moment.isoformat(), **options)

@@ -1,7 +1,7 @@
 """Drive the SQL interface directly: enqueue, claim, age, reap, promote, and read the rows.
 
-Everything goes through the functions that clients call. Only ageing, the clock and looking at
-tables need the superuser that the tests log in as.
+It calls the same functions as clients. Only ageing, the clock and reading tables need the superuser
+that the tests log in as.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from treadle.models import Claim, Enqueued, Promoted, Reaped
 Record = dict[str, Any]
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-# Ahead of the real time, or standing still. Found by its key: functions that forbid sequential
-# scans would otherwise pay for one, and on PostgreSQL 15 have it compiled each time.
+# Ahead of the real time, or stopped. Looked up by its key: functions that forbid sequential scans
+# would otherwise need one, and on PostgreSQL 15 have it compiled each time.
 CLOCK = """
 create table if not exists public.test_clock (
   id integer primary key default 1, ahead interval, stopped_at timestamptz
@@ -56,7 +56,7 @@ class Driver:
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         cursor = self.conn.execute(query.encode(), parameters)
         result = cursor.pgresult
-        # Not by its description: rows without columns are rows, too.
+        # Not by the description of the cursor: rows without columns are rows, too.
         return cursor.fetchall() if result and result.status == ExecStatus.TUPLES_OK else []
 
     def value(self, query: str, *parameters: object) -> Any:
@@ -215,7 +215,7 @@ class Driver:
     # Time
 
     def age_claim(self, task_id: UUID, by: timedelta) -> None:
-        """Make a claim look as if all of it had happened that much earlier."""
+        """Move all times of a claim into the past."""
         self.rows(
             """
             update treadle.tasks
@@ -230,13 +230,13 @@ class Driver:
         )
 
     def expire(self, claim: Claim) -> Reaped:
-        """Let a claim run out and have the reaper take the task back."""
+        """Expire a claim and reap it."""
         self.age_claim(claim.id, timedelta(hours=1))
         [reaped] = [each for each in self.reap() if each.id == claim.id]
         return reaped
 
     def fall_due(self, task_id: UUID) -> None:
-        """Let the time of a waiting task come, and that of all gates, and promote it."""
+        """Make a waiting task and all gates due, and promote the task."""
         self.rows("update treadle.gates set closed_until = null, slowed_until = '-infinity'")
         self.rows(
             """
@@ -249,7 +249,7 @@ class Driver:
         assert task_id in [each.id for each in self.promote()]
 
     def set_clock(self, ahead: timedelta, *, stopped: bool = False) -> None:
-        """Let treadle.clock() run so much ahead of the real time, or stand still there."""
+        """Set treadle.clock() ahead of the real time, or stop it there."""
         self.rows("set client_min_messages = warning")
         self.conn.execute(CLOCK.encode())
         self.rows("delete from public.test_clock")

@@ -16,16 +16,16 @@ def read(driver: Driver, after: str | None, *kinds: str, limit: int = 500) -> tu
     return [row[2] for row in rows if row[0]], rows[-1][1]
 
 
-# Texts of this shape that are no kinds: a channel and a table.
+# Texts of this form that are not kinds: a channel and a table.
 NO_KINDS = {"task_ready.", "treadle.tasks"}
-# What somebody outside may say: it comes from outside.
+# The kind of incoming calls, which callers may emit.
 FROM_OUTSIDE = {"webhook.received"}
 _COMMENT = re.compile(r"--[^\n]*")
 _KIND = re.compile(r"'([a-z_]+\.(?:[a-z_]+)?)'")
 
 
 def own_kinds() -> set[str]:
-    """What the functions write as kinds, or begin them with."""
+    """The kinds, or prefixes of kinds, that the functions write."""
     files = Path(sql_files.sql_dir(), "functions").rglob("*.sql")
     texts = [_COMMENT.sub("", file.read_text()) for file in files]
     found = {kind for text in texts for kind in _KIND.findall(text)}

@@ -7,9 +7,9 @@ from treadle.fields import Field, settable_fields, uses_of
 
 FIELDS = settable_fields()
 BOUNDED = [field for field in FIELDS if field.high is not None or field.words]
-# What a name of the field is made of, where it must be one that is known.
+# Values of fields that must name an existing object.
 LETTERS = {"queue": "q", "type": "t", "project": "p"}
-# What must be known before a task can name it.
+# The objects that must exist before a task can name them.
 SEEDS = """
 select treadle.define_queue(name) from unnest(array['default', 'q', repeat('q', 48)]) as name;
 select treadle.define_type(name) from unnest(array['code', 't', repeat('t', 100)]) as name;
@@ -49,7 +49,7 @@ EXAMPLES: dict[str, Any] = {
     "idempotency_key": "key-1",
     "created_by": "ada",
 }
-# What a changed field gets instead.
+# The new value of a changed field.
 CHANGES: dict[str, Any] = {
     "spec": {"n": 2},
     "type": "code",
@@ -74,12 +74,12 @@ CHANGES: dict[str, Any] = {
 
 
 def usable(use: str) -> list[Field]:
-    """The fields that can be set there."""
+    """The fields that can be set for a use."""
     return [field for field in FIELDS if use in uses_of(field)]
 
 
 def allowed(field: Field) -> Iterator[Any]:
-    """The ends of what is allowed."""
+    """The bounds of a field."""
     if field.words:
         yield from field.words
     elif field.kind in ("integer", "number"):
@@ -91,7 +91,7 @@ def allowed(field: Field) -> Iterator[Any]:
 
 
 def refused(field: Field) -> Iterator[Any]:
-    """One step beyond them."""
+    """Values one step beyond the bounds."""
     assert field.words or (field.low is not None and field.high is not None)
     if field.words:
         yield "other"
@@ -122,7 +122,7 @@ def entries(field: Field, count: int) -> list[Any]:
 
 
 def beside(field: Field) -> dict[str, Any]:
-    """What must be said with a field."""
+    """Options that a field requires."""
     return {"concurrency_key": "k"} if field.name == "concurrency_limit" else {}
 
 

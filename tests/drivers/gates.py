@@ -25,7 +25,7 @@ def state(driver: Driver, type: str = "code") -> str:
 
 
 def fail_in_a_row(driver: Driver, times: int, **options: Any) -> list[Claim]:
-    """So many tasks of a type are claimed and fail, one after the other."""
+    """Claim and fail a number of tasks of a type, one after the other."""
     failed = []
     for _ in range(times):
         driver.enqueue(retry={"initial_delay_s": 3600, "jitter": False})
@@ -43,7 +43,7 @@ def opened(driver: Driver) -> None:
 
 
 def probe_due(driver: Driver, type: str = "code") -> None:
-    """Let the time of the probe come."""
+    """Make the probe due."""
     driver.rows(
         "update treadle.breakers set probe_at = clock_timestamp() - interval '1 s' where type = %s",
         type,
@@ -81,7 +81,7 @@ def closed_for(driver: Driver, key: str) -> float:
 
 
 def pass_time(driver: Driver, key: str) -> None:
-    """Let the time pass for which a gate is closed."""
+    """Make the end of a closed gate due."""
     driver.rows(
         """
         update treadle.gates
@@ -98,7 +98,7 @@ def events(driver: Driver, kind: str) -> list[Record]:
 
 
 def most_in_a_window(moments: list[datetime], period: timedelta) -> int:
-    """The most moments that any stretch of one period holds, both of its ends included."""
+    """The maximum number of times in any interval of one period, including both ends."""
     ordered = sorted(moments)
     most = first = 0
     for last, moment in enumerate(ordered):

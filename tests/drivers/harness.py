@@ -49,7 +49,7 @@ def requeue(driver: Driver) -> list[tuple[UUID, str, str]]:
 
 
 def expire(driver: Driver, task: Record) -> str:
-    """Let a claim run out and requeue the task; the state it is in then."""
+    """Expire a claim and requeue the task; return its state."""
     driver.age_claim(task["id"], HOUR)
     [(task_id, reason, status)] = requeue(driver)
     assert (task_id, reason) == (task["id"], "heartbeat_timeout")
@@ -57,7 +57,7 @@ def expire(driver: Driver, task: Record) -> str:
 
 
 def decided(driver: Driver, decision: Record | None = None) -> UUID:
-    """A task that is completed, and not acted on yet."""
+    """A completed task whose action has not run."""
     put(driver)
     task = fetched(driver)
     assert decide(driver, task, decision) == "completed"
@@ -90,13 +90,13 @@ def shown(driver: Driver, task_id: UUID) -> Record:
 
 
 def status(driver: Driver, task_id: UUID) -> tuple[str, str | None]:
-    """How a task and its action stand."""
+    """The states of a task and its action."""
     row = shown(driver, task_id)
     return row["status"], row["action"]
 
 
 def age_actions(driver: Driver, by: timedelta = HOUR) -> None:
-    """Let leases and pauses of actions pass."""
+    """Expire the leases and pauses of actions."""
     driver.rows(
         "update treadle.harness_actions set lease_until = lease_until - %s,"
         " next_try_at = next_try_at - %s",

@@ -9,7 +9,7 @@ from treadle.models import Claim
 
 
 def admit(driver: Driver) -> int:
-    """Give free slots away, as the promoter does."""
+    """Assign free slots, as the promoter does."""
     return int(driver.value("select treadle.admit_waiting_tasks()"))
 
 
@@ -20,7 +20,7 @@ def held(driver: Driver, key: str = "k") -> int:
 
 
 def standing(driver: Driver, *ids: UUID) -> list[tuple[str, str | None]]:
-    """State and slot of each task."""
+    """The state and the slot of each task."""
     found = {each: driver.task(each) for each in ids}
     return [(found[each]["status"], found[each]["slot"]) for each in ids]
 
@@ -40,7 +40,7 @@ def leftovers(driver: Driver) -> tuple[int, int]:
 
 
 def keyed(driver: Driver, count: int = 1, slots: int = 1, **options: Any) -> list[UUID]:
-    """Tasks of the key k, which has so many slots; none of those is given away yet."""
+    """Tasks of the key k with a number of slots, none of which is assigned yet."""
     given: dict[str, Any] = {"concurrency_key": "k", "concurrency_limit": slots, **options}
     return [driver.enqueue(**given) for _ in range(count)]
 

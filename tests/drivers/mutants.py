@@ -11,7 +11,7 @@ import pytest
 from tests.drivers.engine import Connection, Driver
 from treadle.db.install import files
 
-# How a test fails on its own account.
+# The errors of a failing test.
 FAILED = (AssertionError, pytest.fail.Exception)
 
 functions = cache(files.functions)
@@ -39,13 +39,13 @@ class Mutant:
     function: str
     changes: dict[str, str]
     killer: Callable[[Driver], None]
-    # Something else where PostgreSQL itself is what stops the mutant.
+    # Other errors, where PostgreSQL itself rejects the mutant.
     noticed: type[BaseException] | tuple[type[BaseException], ...] = FAILED
     # How often a killer is run that races sessions; it must be able to run on what it left.
     tries: int = 1
 
     def check(self, driver: Driver) -> None:
-        """Break the guard in a database, and have the killer notice it."""
+        """Break the guard in a database, and check that the killer fails."""
         driver.conn.execute(self.text().encode())
         for _ in range(self.tries - 1):
             try:
@@ -70,7 +70,7 @@ class Mutant:
                 conn.close()
 
     def text(self) -> str:
-        """The statement that creates the broken function, in whatever file it stands."""
+        """The statement that creates the broken function, in any file."""
         text = functions()[self.function]
         for old, new in self.changes.items():
             assert old in text, f"{self.function} does not say {old!r} any more: change the mutant"

@@ -18,7 +18,7 @@ class Listener:
         return [each.channel for each in self.notes()]
 
     def notes(self) -> list[psycopg.Notify]:
-        """What has come so far; an echo of our own comes after all that was sent before."""
+        """The notifications so far; our own echo arrives after all earlier ones."""
         self._conn.execute("listen echo")
         self._conn.execute("notify echo")
         found: list[psycopg.Notify] = []

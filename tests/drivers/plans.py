@@ -40,7 +40,7 @@ def enqueue(conn: Conn, count: int) -> None:
 
 
 def fill_edges(conn: Conn, count: int) -> None:
-    """Edges between tasks that are long done."""
+    """Add edges between finished tasks."""
     conn.execute(
         """
         insert into treadle.dependencies (task_id, depends_on, met_at)
@@ -51,7 +51,7 @@ def fill_edges(conn: Conn, count: int) -> None:
 
 
 def empty_analysed(conn: Conn) -> None:
-    """The tables were empty when they were analysed."""
+    """Tables that were analysed while they were empty."""
     conn.execute("analyze treadle.tasks, treadle.dependencies")
     fill_edges(conn, 50_000)
     fill(conn, "completed", 20_000)
@@ -59,7 +59,7 @@ def empty_analysed(conn: Conn) -> None:
 
 
 def ready_analysed(conn: Conn) -> None:
-    """All rows were ready when it was analysed; now nearly all are finished."""
+    """Tables that were analysed while all rows were ready; now nearly all are finished."""
     fill(conn, "ready", 20_000)
     conn.execute("analyze treadle.tasks")
     conn.execute("update treadle.tasks set status = 'completed', completed_at = clock_timestamp()")
@@ -67,7 +67,7 @@ def ready_analysed(conn: Conn) -> None:
 
 
 def million_finished(conn: Conn) -> None:
-    """A million finished rows are kept, and the statistics know it."""
+    """Tables with a million finished rows and current statistics."""
     fill(conn, "completed", 1_000_000)
     fill(conn, "retrying", 2_000)
     fill_edges(conn, 300_000)

@@ -41,7 +41,7 @@ def offer(driver: Driver, **options: Any) -> Record | None:
 
 
 def line(driver: Driver) -> list[str]:
-    """The prompts that wait, in order; positions have no gaps."""
+    """The waiting prompts in order; positions have no gaps."""
     rows = driver.rows(
         "select position, prompt from treadle.push_queue where position is not null order by 1"
     )

@@ -20,8 +20,8 @@ def while_held(
 ) -> T:
     """Run `call` in a second session while `hold` of the first is not committed yet.
 
-    `call` must come to wait for the first; then that transaction ends and `call` goes on. With
-    `waits=False` it may just as well be done before.
+    `call` must wait for the first session; then that transaction ends and `call` continues. With
+    `waits=False` it may also return before.
     """
     second, judge = first.another(), first.another()
     first.rows("begin")
@@ -43,7 +43,7 @@ def while_held(
 
 
 def together(driver: Driver, count: int, call: Callable[[Driver, int], T]) -> list[T]:
-    """Run `call` in so many sessions at the same moment, each with its number."""
+    """Run `call` in a number of sessions concurrently, each with its number."""
     sessions = [driver.another() for _ in range(count)]
     gate = Barrier(count)
 

@@ -20,9 +20,9 @@ from tests.drivers.engine import Driver, Record
 from treadle.models import Claim
 
 POLICIES = ("wait", "cancel", "continue")
-# What may be refused when others are at work: claim lost, too late, a circle.
+# Errors that concurrent sessions may cause: claim lost, too late, a cycle.
 REFUSALS = ("TR101", "TR102", "TR103")
-# While none is in one of these, nothing can happen any more.
+# If no task is in one of these states, nothing can change any more.
 MOVING = {"ready", "claimed", "running", "dead_lettered"}
 WORKERS = 8
 SIZES = ((1, 4), (1, 4), (3, 8), (3, 8), (3, 8), (5, 15), (20, 40))
@@ -54,7 +54,7 @@ class Chaos:
             self.ids += graph.ids.values()
 
     def run(self, session: Driver, number: int) -> int:
-        """What one session does: those up to WORKERS work, the last one decides."""
+        """Run one session: those up to WORKERS work, the last one resolves dead letters."""
         chance = random.Random(self.seed * 100 + number)
         try:
             if number < WORKERS:
@@ -142,7 +142,7 @@ class Chaos:
         return nodes
 
     def _decide(self, session: Driver, chance: random.Random) -> int:
-        """Resolve dead letters, revive a few, until nothing is left or nothing can move."""
+        """Resolve dead letters and retry a few, until nothing is left or nothing can change."""
         revivals, decided, deadline = 5, 0, monotonic() + LONGEST_S
         while not self.over.is_set():
             left = unended(session)
@@ -163,7 +163,7 @@ class Chaos:
         return decided
 
     def _try(self, call: Callable[..., object], *arguments: object) -> bool:
-        """Whether it was not refused; any other error is one."""
+        """Return whether a call was accepted; unexpected errors are raised."""
         try:
             call(*arguments)
         except psycopg.DatabaseError as error:

@@ -20,7 +20,7 @@ def keep(driver: Driver, queue: str = "default", /, **settings: Any) -> None:
 
 
 def keep_events(driver: Driver, seconds: float) -> None:
-    """Set how long events are kept; the event that says so is none of them."""
+    """Set how long events are kept; the event of this change is removed."""
     driver.rows("select treadle.set_retention('events', %s)", seconds)
     driver.rows("delete from treadle.events where kind = 'retention.set'")
 
@@ -47,7 +47,7 @@ def complete_one(driver: Driver, output: object = None, **options: Any) -> UUID:
 
 
 def die(driver: Driver, **options: Any) -> UUID:
-    """A task that gave up."""
+    """A dead-lettered task."""
     task = driver.enqueue(**options)
     [claim] = [each for each in driver.claim(limit=100) if each.id == task]
     driver.fail(claim, action="fail")
@@ -56,7 +56,7 @@ def die(driver: Driver, **options: Any) -> UUID:
 
 
 def age(driver: Driver, by: timedelta = 2 * DAY) -> None:
-    """Let so much time go by."""
+    """Advance the clock."""
     driver.set_clock(by)
 
 

@@ -26,7 +26,7 @@ select count(*) from pg_stat_activity
 where datname = current_database() and application_name = 'treadle db' and wait_event_type = 'Lock'
 """
 
-# What the migrations put into the tables, without the moments at which they did.
+# The rows that the migrations insert, without their times.
 _ROWS = """
 select
   (select array_agg((version, name, checksum)::text order by version) from treadle.migrations),
@@ -43,7 +43,7 @@ def described(url: str) -> str:
 
 
 def content(url: str) -> tuple[str, Any]:
-    """Everything an install makes: the schema, the text of the views, and the rows."""
+    """Everything that an installation creates: the schema, the text of the views, and the rows."""
     with psycopg.connect(url) as conn:
         return schema.describe_full(conn), conn.execute(_ROWS).fetchone()
 
@@ -81,7 +81,7 @@ def holding(url: str, statement: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 def await_waiting(url: str, count: int) -> None:
-    """Return once so many runners wait for a lock in this database."""
+    """Return once a number of runners wait for a lock in this database."""
     deadline = time.monotonic() + 30
     with psycopg.connect(url, autocommit=True) as conn:
         while conn.execute(_WAITING).fetchone() != (count,):

@@ -22,7 +22,7 @@ DAG = {"tasks": [{"name": "a", "type": "code"}, {"name": "b", "type": "test", "a
 
 
 def at(driver: Driver, moment: datetime) -> datetime:
-    """Let the clock of treadle stand at this moment."""
+    """Stop the clock of treadle at this time."""
     driver.set_clock(timedelta(0))
     driver.rows("update public.test_clock set stopped_at = %s", moment)
     return moment
@@ -55,7 +55,7 @@ def fire(
     name: str = "hourly",
     revision: int | None = None,
 ) -> list[str]:
-    """Propose times; the statuses of those that were dealt with."""
+    """Propose times; return the statuses of those that were handled."""
     row = schedule(driver, name)
     rows = driver.rows(
         "select status from treadle.fire_schedule(%s, %s, %s::timestamptz[], %s)",
@@ -65,7 +65,7 @@ def fire(
 
 
 def ready(driver: Driver, first: datetime, **settings: Any) -> datetime:
-    """A schedule whose next time is `first`, the moment that the clock then stands at."""
+    """A schedule whose next time is `first`, at which the clock is stopped."""
     at(driver, first - timedelta(minutes=30))
     define(driver, **settings)
     assert fire(driver, [], first) == []
@@ -82,7 +82,7 @@ def tasks(driver: Driver) -> list[Record]:
 
 
 def tick(driver: Driver, times: int = 1) -> None:
-    """Let a scheduler of this process look, once or more."""
+    """Run a scheduler in this process for one or more ticks."""
 
     async def work() -> None:
         settings = load_settings(database_url=driver.url, notify=False)

@@ -22,7 +22,7 @@ SKILLS = ("git", "gpu")
 
 
 class Situation:
-    """Some agents, some tasks and some gates, made by dice; the clock stands still."""
+    """Random agents, tasks and gates; the clock is stopped."""
 
     def __init__(self, driver: Driver, seed: int, *, tasks: int = 12) -> None:
         self.driver = driver
@@ -61,7 +61,7 @@ class Situation:
         return [row[0] for row in rows]
 
     def unsure(self) -> bool:
-        """Whether a claim may let others in first, or projects take turns."""
+        """Whether a claim may admit other tasks first, or projects take turns."""
         query = """
             select treadle.may_admit() or exists (select from treadle.queues where fair)
         """
@@ -103,7 +103,7 @@ class Situation:
         return self.driver.enqueue(queue=queue, type=kind, **options)
 
     def _some_life(self) -> None:
-        """Some tasks are claimed, and some of those end."""
+        """Claim some tasks, and end some of those."""
         for agent in AGENTS:
             for claim in self.driver.claim(agent, self.dice.choice([0, 1, 2]) or 1, queues=QUEUES):
                 if self.chance(0.3):

@@ -15,7 +15,7 @@ MIB = 1024 * 1024
 
 
 def claimed(driver: Driver, agent: str = "a", **options: Any) -> Claim:
-    """A claim on a new task that is tried again at once."""
+    """A claim on a new task that is retried at once."""
     task_id = driver.enqueue(**{"retry": {"strategy": "immediate"}, **options})
     claim = driver.claim_one(agent)
     assert claim.id == task_id
@@ -31,7 +31,7 @@ def written(driver: Driver, **options: Any) -> Claim:
 
 
 def superseded(driver: Driver) -> tuple[Claim, Claim]:
-    """A claim of agent a that ran out, and the claim of agent b that took over."""
+    """An expired claim of agent a, and the claim of agent b that replaced it."""
     first = claimed(driver)
     driver.expire(first)
     second = driver.claim_one("b")
@@ -55,7 +55,7 @@ def save_step(
     calls: object = None,
     **options: Any,
 ) -> tuple[Any, bool]:
-    """The output that is kept under the name, and whether it is this one."""
+    """The output saved under the name, and whether it is this one."""
     given = "".join(f", p_{option} => %s" for option in options)
     [row] = driver.rows(
         f"select output, saved from treadle.save_step(%s, %s, %s, %s, p_calls => %s{given})",
@@ -112,7 +112,7 @@ def fork(
 
 
 def refer(driver: Driver, task_id: UUID, inputs: object) -> None:
-    """Let a task take arguments from elsewhere."""
+    """Set the inputs of a task."""
     query = "update treadle.tasks set inputs = %s where id = %s"
     driver.rows(query, Jsonb(inputs), task_id)
 
@@ -127,7 +127,7 @@ def depend(driver: Driver, task_id: UUID, on: UUID, *, optional: bool, met: bool
 
 
 def resolve(driver: Driver, task_id: UUID) -> tuple[Any, str | None]:
-    """The spec as a claim would get it, and why it cannot."""
+    """The spec that a claim would get, or the problem."""
     query = """
         select filled.spec, filled.problem
         from treadle.tasks cross join lateral treadle.resolve_inputs(tasks) as filled

@@ -18,7 +18,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGIO
 
 
 class S3:
-    """An S3-compatible server, and what a client of its own sees there."""
+    """An S3-compatible server, and its files as an independent client sees them."""
 
     def __init__(self, port: int) -> None:
         import boto3  # type: ignore[import-untyped]
@@ -38,7 +38,7 @@ class S3:
 
 @contextmanager
 def s3_server() -> Iterator[S3]:
-    """Start it, and end it by its process."""
+    """Run the server in its own process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -82,7 +82,7 @@ class StoreFixture:
         return Path(self.url.removeprefix("file://"))
 
     def files(self) -> dict[str, bytes]:
-        """Every file with its content, half written ones included."""
+        """Every file with its content, including incomplete ones."""
         if self.s3 is None:
             return {
                 path.relative_to(self.folder).as_posix(): path.read_bytes()
@@ -99,14 +99,14 @@ class StoreFixture:
         }
 
     def uploads(self) -> int:
-        """Uploads that were begun and neither finished nor given up."""
+        """Uploads that were neither completed nor aborted."""
         if self.s3 is None:
             return sum("#" in key for key in self.files())
         bucket = self.url.removeprefix("s3://").split("/", 1)[0]
         return len(self.s3.client.list_multipart_uploads(Bucket=bucket).get("Uploads", []))
 
     def write(self, key: str, content: bytes) -> None:
-        """Put a file there behind the back of treadle."""
+        """Write a file without treadle."""
         if self.s3 is None:
             (self.folder / key).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / key).write_bytes(content)
@@ -115,7 +115,7 @@ class StoreFixture:
         self.s3.client.put_object(Bucket=bucket, Key=f"{prefix}/{key}", Body=content)
 
     def remove(self, key: str) -> None:
-        """Take a file away behind the back of treadle."""
+        """Delete a file without treadle."""
         if self.s3 is None:
             (self.folder / key).unlink()
             return
@@ -137,7 +137,7 @@ async def pieces(*given: bytes) -> AsyncGenerator[bytes, None]:
 
 
 def peak_mib() -> float:
-    """The most memory that this process has had, in MiB."""
+    """The peak memory of this process, in MiB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024

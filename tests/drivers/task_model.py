@@ -33,26 +33,26 @@ class Task:
     history: list[str] = field(default_factory=list)
 
     def claim(self, agent: str, token: UUID, *, start: bool, now: int) -> None:
-        """The agent has it."""
+        """An agent claims the task."""
         self.status = "running" if start else "claimed"
         self.attempt += 1
         self.agent, self.token, self.last_token = agent, token, None
         self.lease = now + (LEASE_S if start else CLAIM_TTL_S)
 
     def start(self, token: UUID, now: int) -> str:
-        """What start_tasks says."""
+        """The result of start_tasks."""
         if token == self.token and self.status == "claimed":
             self.status, self.lease = "running", now + LEASE_S
         return self._holds(token)
 
     def heartbeat(self, token: UUID, now: int) -> str:
-        """What heartbeat_tasks says."""
+        """The result of heartbeat_tasks."""
         if token == self.token and self.status == "running":
             self.lease = now + LEASE_S
         return self._holds(token)
 
     def complete(self, token: UUID, output: object) -> str:
-        """What complete_tasks says."""
+        """The result of complete_tasks."""
         late = token == self.last_token and self.status not in ENDED
         if token == self.token or late:
             self._end_claim("completed")
@@ -61,7 +61,7 @@ class Task:
         return self._repeated(token, completing=True)
 
     def fail(self, token: UUID, now: int, reason: str = "handler") -> str:
-        """What fail_tasks says; the reaper ends a claim in the same way."""
+        """The result of fail_tasks; the reaper ends a claim in the same way."""
         if token != self.token:
             return self._repeated(token, completing=False)
         self.history.append(reason)
@@ -75,7 +75,7 @@ class Task:
         return self.status
 
     def release(self, token: UUID) -> str:
-        """What release_tasks says."""
+        """The result of release_tasks."""
         if token != self.token:
             return self._repeated(token, completing=False)
         self._end_claim("ready")
@@ -83,7 +83,7 @@ class Task:
         return "released"
 
     def cancel(self) -> str:
-        """What cancel_tasks says."""
+        """The result of cancel_tasks."""
         if self.status in ENDED:
             return "already" if self.status == "cancelled" else "ended"
         if self.token is not None:
@@ -93,7 +93,7 @@ class Task:
         return "cancelled"
 
     def reap(self, now: int) -> str | None:
-        """Why the reaper takes it back, if it does."""
+        """The reason why the reaper ends the claim, if it does."""
         if self.lease is None or self.token is None or self.lease >= now:
             return None
         reason = "claim_expired" if self.status == "claimed" else "heartbeat_timeout"
@@ -108,22 +108,22 @@ class Task:
         return True
 
     def unhold(self, now: int) -> None:
-        """Let it go if it is held."""
+        """Release the task if it is held."""
         if self.status == "created":
             waits = self.due is not None and self.due > now
             self.status, self.due = ("pending", self.due) if waits else ("ready", None)
 
     def may_retry(self) -> bool:
-        """Whether retry_task takes it."""
+        """Whether retry_task accepts the task."""
         return self.status in ("dead_lettered", "cancelled", "retrying")
 
     def retry(self, rounds: int = 3) -> None:
-        """A person gives it another round."""
+        """An operator retries the task."""
         self.status, self.due, self.last_token = "ready", None, None
         self.max_attempts = self.attempt + rounds
 
     def holds_key(self) -> bool:
-        """Whether its key is taken."""
+        """Whether its key is in use."""
         return self.status not in ("dead_lettered", "cancelled")
 
     def _holds(self, token: UUID) -> str:

@@ -17,7 +17,7 @@ def create(driver: Driver, name: str, *, actor: str | None = None, **settings: o
 
 
 def find(driver: Driver, text: str) -> dict[str, Any] | None:
-    """What the server gets for a token."""
+    """The result of a lookup by the server."""
     found = driver.records("select * from treadle.find_token(%s)", text.split("_")[1])
     return found[0] if found else None
 
@@ -29,5 +29,5 @@ def one(driver: Driver, token_id: str) -> dict[str, Any]:
 
 
 def listed(driver: Driver) -> list[dict[str, Any]]:
-    """What people see of all tokens."""
+    """All tokens as the view shows them."""
     return driver.records("select * from treadle.token_status order by created_at")

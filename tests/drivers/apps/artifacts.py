@@ -25,7 +25,7 @@ def make_app(settings: Settings | None = None) -> Treadle:
 
     @app.task(max_attempts=3, retry=SOON)
     async def keep(ctx: Context, point: str, hold: str = "") -> Artifact:
-        """Store a file, and be killed at a point of that, or before the task is completed.
+        """Store a file; the worker is killed at a given point, or before the task is completed.
 
         With `hold` the first attempt stores the rest only when there is a file of this name.
         """

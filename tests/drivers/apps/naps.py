@@ -149,7 +149,7 @@ def make_app(url: str | None = None, settings: Settings | None = None) -> Treadl
 
     @app.task(max_attempts=10, retry=SOON)
     async def draft(ctx: Context, naps: list[float]) -> dict[str, object]:
-        """Something to be checked, and how long that should take in this attempt."""
+        """Return an output, and the duration of its validation in this attempt."""
         await note(ctx, "drafted")
         return {"by": ctx.agent, "nap": naps[min(ctx.attempt, len(naps)) - 1]}
 

@@ -37,7 +37,7 @@ class Agent:
             "work_s": 0.0,  # how long a task takes; None for ever
             "result": "done",
             "ends": "completed",
-            "word": "working",  # for what goes on
+            "word": "working",  # for running tasks
             "victim": None,  # killed by the answer "kill"
         }
 
@@ -55,7 +55,7 @@ class Agent:
         return next((task for task in self.tasks.values() if task[name] == value), None)
 
     def take(self, body: dict[str, Any], key: str) -> dict[str, Any]:
-        """Execute: said in the file before anything else."""
+        """Execute a task; the execution is logged to the file first."""
         task = {
             "task_id": f"task-{uuid4().hex[:8]}",
             "queue_id": body["queue_id"],

@@ -22,7 +22,7 @@ FLAGS = [
 
 
 class Page:
-    """One page, what it asked for and what it complained about."""
+    """One page with its requests and its errors."""
 
     def __init__(self, commands: int, answers: int) -> None:
         self._commands = commands
@@ -45,7 +45,7 @@ class Page:
         self.call("Page.navigate", url=url)
 
     def value(self, expression: str) -> Any:
-        """What an expression of JavaScript is in the page now."""
+        """The value of a JavaScript expression in the page."""
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
@@ -88,12 +88,12 @@ class Page:
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Page]:
-    """A browser with one page and no past."""
+    """A browser with one page and an empty profile."""
     assert CHROMIUM is not None
     commands, ours = os.pipe()
     answers, theirs = os.pipe()
     words = [CHROMIUM, *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={folder / 'profile'}"]
-    # It wants them as 3 and 4.
+    # The browser expects them as file descriptors 3 and 4.
     script = f'exec "$@" 3<&{commands} 4>&{theirs}'
     process = subprocess.Popen(
         ["bash", "-c", script, "bash", *words],

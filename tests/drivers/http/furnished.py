@@ -12,7 +12,7 @@ BASE = Path(__file__).with_name("schemathesis.toml")
 
 
 def furnish(http: httpx2.Client) -> dict[str, list[Any]]:
-    """Make one of everything; the values that the parameters of paths may have."""
+    """Create one object of each kind; return values for the path parameters."""
     register(http, NAME, queues=["default"])
     put(http, f"/v1/types/{NAME}")
     put(http, f"/v1/gates/{NAME}")

@@ -14,7 +14,7 @@ When = Literal["before", "after"] | int
 
 
 class Flaky:
-    """A way to a server that has plans: `flaky.lose("/complete", "after")`."""
+    """A proxy that loses planned messages: `flaky.lose("/complete", "after")`."""
 
     def __init__(self, url: str) -> None:
         self.target = urlsplit(url)
@@ -29,7 +29,7 @@ class Flaky:
         self._plans += [(needle, when)] * times
 
     def plan(self, path: str) -> When | None:
-        """What is planned for this request; a plan is used once."""
+        """The plan for this request; a plan is used once."""
         with self._lock:
             self.seen[path] += 1
             for plan in self._plans:
@@ -42,7 +42,7 @@ class Flaky:
 
 @contextmanager
 def flaky(url: str) -> Iterator[Flaky]:
-    """Such a way until the block ends."""
+    """Run the proxy until the block ends."""
     made = Flaky(url)
 
     class Handler(BaseHTTPRequestHandler):

@@ -18,7 +18,7 @@ WITHIN_S = 20.0
 
 @dataclass(frozen=True)
 class Served:
-    """A server that runs."""
+    """A running server."""
 
     url: str
     database_url: str
@@ -49,7 +49,7 @@ def _address(child: Child) -> str:
 
 
 def until(condition: Callable[[], Any]) -> None:
-    """Look until it holds."""
+    """Poll until the condition holds."""
     end = time.monotonic() + WITHIN_S
     while not condition():
         assert time.monotonic() < end, "it did not come to this"

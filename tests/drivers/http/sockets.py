@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back before the server closed the connection, or stopped sending."""
+    """The response until the server closed the connection or stopped sending."""
 
     status: int
     headers: dict[str, str]

@@ -16,7 +16,7 @@ WITHIN_S = 60
 
 @dataclass(frozen=True)
 class Block:
-    """What stands between two empty lines of a stream."""
+    """The lines between two empty lines of a stream."""
 
     id: str | None
     data: dict[str, Any] | None
@@ -46,7 +46,7 @@ class Stream:
         return Block(fields.get("id"), data, "" in fields)
 
     def events(self, count: int) -> list[dict[str, Any]]:
-        """The next so many events."""
+        """The next events of the stream."""
         found: list[dict[str, Any]] = []
         # A stream without events still gets comments from the server.
         until = time.monotonic() + WITHIN_S
@@ -57,7 +57,7 @@ class Stream:
         return found
 
     def rest(self) -> list[dict[str, Any]]:
-        """What comes until the stream ends."""
+        """The blocks until the stream ends."""
         found = []
         try:
             while True:

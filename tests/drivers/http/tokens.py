@@ -34,8 +34,8 @@ def bearer(token: str) -> dict[str, str]:
 def accepted_for(client: httpx2.Client, path: str) -> float:
     """Ask until an answer is 401: how long after this call the last accepted request was sent.
 
-    How slowly requests are answered does not count: a server that accepts what was sent at this
-    time knows no better at this time or later.
+    The response time does not count: a server that accepts a request sent at some time did not know
+    of the revocation at that time.
     """
     began = time.monotonic()
     last = 0.0
@@ -62,7 +62,7 @@ class Closed:
 
 @contextmanager
 def closed(new_database: NewDatabase, folder: Path, **settings: Any) -> Iterator[Closed]:
-    """Such a server until the block ends."""
+    """Run such a server until the block ends."""
     with new_database() as url, psycopg.connect(url, autocommit=True) as sql:
         made = {scope: create(sql, scope, scope) for scope in SCOPES}
         with served(url, folder / "server.log", **settings) as server:

@@ -33,7 +33,7 @@ def take_one(http: httpx2.Client, agent: str = "a", **said: Any) -> Json:
 
 
 def act(http: httpx2.Client, claim: Json, verb: str, **said: Any) -> httpx2.Response:
-    """Say something about a claim."""
+    """Post to a route of a claim."""
     return http.post(f"/v1/claims/{claim['id']}/{verb}", json={"token": claim["token"], **said})
 
 
@@ -42,7 +42,7 @@ def status_of(http: httpx2.Client, task_id: str) -> str:
 
 
 def code_of(answer: httpx2.Response) -> tuple[int, str]:
-    """The status and the word of a problem."""
+    """The status and the code of a problem."""
     assert answer.headers["content-type"] == "application/problem+json", answer.text
     return answer.status_code, answer.json()["code"]
 

@@ -82,7 +82,7 @@ def aged(sql: Conn, item: Item, by: str) -> None:
 
 
 class Meddling(httpx2.BaseTransport):
-    """Lets something happen each time between a list and what follows from it."""
+    """A client that runs a callback between listing and updating items."""
 
     def __init__(self, meddle: Callable[[], object]) -> None:
         self._meddle = meddle

@@ -84,11 +84,11 @@ class Child:
         return self._process.poll() is None
 
     def lines(self) -> list[Line]:
-        """Everything it has logged so far; a line that is no JSON is an error."""
+        """All log lines so far; a line that is not JSON is an error."""
         found = []
         for line in self.log.read_text().splitlines(keepends=True):
             if not line.endswith("\n"):
-                break  # half written
+                break  # incomplete line
             try:
                 found.append(json.loads(line))
             except ValueError:
@@ -96,7 +96,7 @@ class Child:
         return found
 
     def events(self, name: str, **fields: object) -> list[Line]:
-        """What it has logged under this name, with these fields."""
+        """The log entries of this event with these fields."""
         return [
             line
             for line in self.lines()
@@ -153,25 +153,25 @@ async def until(
 
 
 async def rows(conn: Conn, query: str, *parameters: object) -> list[tuple[Any, ...]]:
-    """What a query gives."""
+    """The rows of a query."""
     cursor = await conn.execute(query.encode(), parameters)
     return await cursor.fetchall()
 
 
 async def value(conn: Conn, query: str, *parameters: object) -> Any:
-    """The one value that a query gives."""
+    """The only value of a query."""
     ((found,),) = await rows(conn, query, *parameters)
     return found
 
 
 async def statuses(conn: Conn) -> dict[str, int]:
-    """How many tasks are in which state."""
+    """The number of tasks by state."""
     found = await rows(conn, "select status, count(*) from treadle.tasks group by status")
     return dict(found)
 
 
 async def all_completed(conn: Conn, count: int, *, within: float = 60) -> None:
-    """Wait until so many tasks are completed and none is left."""
+    """Wait until a number of tasks are completed and none is left."""
     began = time.monotonic()
     found: dict[str, int] = {}
     while time.monotonic() - began < within:

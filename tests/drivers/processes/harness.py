@@ -20,7 +20,7 @@ QUICK = ("--drain-every", "0.2", "--requeue-every", "0.2")
 
 
 class Agent:
-    """A process that fetches tasks; it looks when it starts and when it is nudged."""
+    """A process that fetches tasks when it starts and when it is nudged."""
 
     def __init__(self, harness_url: str, url: str, log: Path) -> None:
         self._process = forks().start(
@@ -32,13 +32,13 @@ class Agent:
         )
 
     def kill(self) -> None:
-        """SIGKILL: it gets no chance to say anything."""
+        """SIGKILL: it cannot report anything."""
         self._process.kill()
         self._process.wait(10)
 
 
 class Site:
-    """All of it around one database."""
+    """A server, harnesses and agents on one database."""
 
     def __init__(self, conn: Conn, serve: Callable[[], Served], spawn: Spawn, folder: Path) -> None:
         self.conn = conn
@@ -52,7 +52,7 @@ class Site:
 
     @cached_property
     def server(self) -> Served:
-        """Started when it is needed."""
+        """The server, started on first use."""
         return self._serve()
 
     def harness(self, *arguments: str, act: str = ACT, **settings: object) -> Child:
@@ -75,7 +75,7 @@ class Site:
         return str(answer.json()["task_id"])
 
     async def decided(self, count: int = 1, **decision: Any) -> list[str]:
-        """Tasks that are completed, without a word to the harness."""
+        """Tasks that are completed without a nudge to the harness."""
         store = "select id::text from treadle.enqueue_harness_task(%s, '{}')"
         ids = [str(await value(self.conn, store, self.agent_url)) for _ in range(count)]
         for _ in ids:
@@ -83,7 +83,7 @@ class Site:
         return ids
 
     async def decide(self, **decision: Any) -> None:
-        """Claim the next task and complete it, without a word to the harness."""
+        """Claim the next task and complete it without a nudge to the harness."""
         token = uuid4()
         claim = "select id from treadle.claim_harness_task(%s, %s)"
         task = await value(self.conn, claim, self.agent_url, token)
@@ -96,7 +96,7 @@ class Site:
         await rows(self.conn, query, url or self.agent_url)
 
     async def age_claims(self) -> None:
-        """Let the claims of agents run out that hold them now."""
+        """Expire the current claims of agents."""
         query = """
             update treadle.tasks set lease_until = lease_until - interval '1 hour'
             where queue = 'harness' and lease_until is not null
@@ -104,7 +104,7 @@ class Site:
         await self.conn.execute(query)
 
     async def age_actions(self) -> None:
-        """Let leases and pauses of actions pass."""
+        """Expire the leases and pauses of actions."""
         query = """
             update treadle.harness_actions
             set
@@ -114,7 +114,7 @@ class Site:
         await self.conn.execute(query)
 
     async def states(self) -> dict[str, tuple[str, str | None]]:
-        """How tasks and their actions stand."""
+        """The states of tasks and their actions."""
         query = "select task_id::text, status, action from treadle.harness_tasks"
         return {row[0]: (row[1], row[2]) for row in await rows(self.conn, query)}
 
@@ -130,7 +130,7 @@ class Site:
         return check
 
     def done(self) -> list[str]:
-        """The tasks whose action was executed, each time that it was."""
+        """The tasks whose action was executed, one entry per execution."""
         return self.effects.read_text().split("\n")[:-1]
 
     def end(self) -> None:

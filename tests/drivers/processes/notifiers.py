@@ -5,7 +5,7 @@ from functools import partial
 from tests.drivers.processes import children
 from tests.drivers.processes.children import Conn
 
-# A process takes its time to start where many do.
+# Processes start slowly when many start at once.
 until = partial(children.until, within=30)
 SETTINGS = {"webhook_private": 1, "webhook_timeout_s": 20, "service_s": 0.1}
 

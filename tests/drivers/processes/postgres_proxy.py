@@ -40,7 +40,7 @@ class Proxy:
         self._slow[needle.encode()] = seconds
 
     def silence(self, *, new: bool = False) -> None:
-        """Pass on nothing more on the connections of now; they stay open.
+        """Stop forwarding on the current connections, which stay open.
 
         New ones work, unless they are to be silent too.
         """
@@ -53,7 +53,7 @@ class Proxy:
         self._mute = False
 
     def held_back(self, request: bytes) -> float:
-        """How long the answer to this request is to be held back."""
+        """The delay of the answer to this request."""
         return max((time for needle, time in self._slow.items() if needle in request), default=0)
 
     async def __aenter__(self) -> Self:
@@ -81,7 +81,7 @@ class Proxy:
         self._links.discard(link)
 
     def planned(self, request: bytes) -> When | None:
-        """What is planned for this request; a plan is used once."""
+        """The plan for this request; a plan is used once."""
         for plan in self._plans:
             if plan[0] in request:
                 self._plans.remove(plan)
@@ -113,7 +113,7 @@ class _Link:
         await self.close()
 
     async def close(self) -> None:
-        """Hang up on both sides."""
+        """Close both connections."""
         for each in self._both:
             each.cancel()
         await asyncio.gather(*self._both, return_exceptions=True)

@@ -14,7 +14,7 @@ from tests.drivers.processes import children
 from tests.drivers.processes.children import ROOT, Conn, rows, value
 from tests.drivers.processes.fork_server import forks
 
-# A process takes its time to start where many do.
+# Processes start slowly when many start at once.
 until = partial(children.until, within=30)
 QUICK = {
     "service_s": 0.1,
@@ -48,7 +48,7 @@ class PushAgent:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self, **modes: Any) -> None:
-        """Also again after it was killed: on the same port, with nothing remembered."""
+        """Start it, also after it was killed: on the same port, without its state."""
         log = self.file.with_suffix(".log")
         log.unlink(missing_ok=True)
         words = [str(self.port), str(self.file)]
@@ -69,7 +69,7 @@ class PushAgent:
 
     @property
     def requests(self) -> list[str]:
-        """What it was asked: POST key, GET id, CANCEL id."""
+        """The requests that it got: POST key, GET id, CANCEL id."""
         found: list[str] = self._control(None)["requests"]
         return found
 
@@ -124,7 +124,7 @@ async def entry(conn: Conn, queue_id: str) -> dict[str, Any]:
 
 
 async def ended(conn: Conn, *queue_ids: str, state: str = "completed") -> bool:
-    """Whether all of these have ended so."""
+    """Whether all of these ended with this outcome."""
     found = await rows(
         conn,
         "select count(*) from treadle.push_queue where queue_id = any (%s) and state = %s",
@@ -140,7 +140,7 @@ async def pass_silence(conn: Conn) -> None:
 
 
 async def outcomes(conn: Conn, queue_id: str) -> list[str | None]:
-    """How the submissions of an entry ended, in order."""
+    """The outcomes of the submissions of an entry, in order."""
     found = await rows(
         conn,
         "select outcome from treadle.push_dispatch_log where queue_id = %s order by sent_at",
@@ -187,7 +187,7 @@ class Gate:
         await until(lambda: rows(self._conn, f"{WAITING} and not granted"))
 
     async def open(self, *, forget: bool = False) -> None:
-        """Let the call go through, or end it as if it had never been made."""
+        """Let the call continue, or cancel it without effect."""
         if forget:
             # Until its session has ended; another may wait here by then, and that one counts.
             query = f"select pg_terminate_backend(pid, 30000) from ({WAITING}) as waiting"

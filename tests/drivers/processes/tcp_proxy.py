@@ -1,7 +1,7 @@
 """A TCP proxy on loopback in front of PostgreSQL whose connections can stop responding.
 
-A silent connection stays open and passes no bytes in either direction: neither side learns that it
-is gone, as behind a firewall that forgot the connection. The kernel still acknowledges what the
+A silent connection stays open and passes no bytes in either direction: neither side notices, as
+behind a firewall that dropped the connection. The kernel still acknowledges what the
 client sends, so only a deadline of the client's own notices it.
 """
 
