@@ -102,7 +102,7 @@ MUTANTS = {
         {"v_status = 'completed' and v_parts[3]": "v_parts[3]"},
         inputs.test_a_missing_file_is_reported,
     ),
-    "an input that nobody waits for": Mutant(
+    "an input without a dependency": Mutant(
         "node_refs",
         {"'^task:([^:]+):'": "'^task:([^:]+):output'"},
         inputs.test_a_task_of_a_dag_waits_for_the_task_whose_file_it_wants,

@@ -34,7 +34,7 @@ MUTANTS = {
         {"v_left[v_task.spots[v_at]] - coalesce(v_task.need, 0)": "v_left[v_task.spots[v_at]]"},
         partial(claims.test_a_claim_reserves_and_the_rest_waits, scope="all"),
     ),
-    "the agent parks what others could take": Mutant(
+    "a task is parked that others could claim": Mutant(
         "filter_affordable",
         {"filter (where not v_own[full_at.spot])": "filter (where true)"},
         partial(claims.test_a_claim_reserves_and_the_rest_waits, scope="agent"),
@@ -74,7 +74,7 @@ MUTANTS = {
         {"perform treadle.release_resources(array[p_task.id])": "perform 1"},
         gives_back(ends.suspend),
     ),
-    "given back and nobody told": Mutant(
+    "released money without a notification": Mutant(
         "release_reservations",
         {"perform treadle.request_budgets(v_ids)": "perform 1"},
         gives_back(ends.complete),
@@ -94,7 +94,7 @@ MUTANTS = {
         {"- least(reservations.usd, p_usd)": "- 0"},
         ends.test_spending_moves_money_from_reserved_to_spent,
     ),
-    "a new budget does not wait for who pays": Mutant(
+    "a new budget does not wait for concurrent spend": Mutant(
         "make_budget",
         {"lock table treadle.spend in share mode;": ""},
         ends.test_a_budget_that_was_made_while_a_call_was_paid_for_counts_it,
@@ -124,7 +124,7 @@ MUTANTS = {
         {"budgets.period_start < treadle": "budgets.period_start <> treadle"},
         periods.test_a_clock_that_goes_back_opens_no_old_period,
     ),
-    "who keeps to its reservation is stopped": Mutant(
+    "a task within its reservation is stopped": Mutant(
         "budget_verdict",
         {"elsif v_room < p_usd then": "elsif treadle.budget_left(v_budget, v_now) < p_usd then"},
         running.test_a_task_within_its_reservation_is_not_stopped_by_others,

@@ -68,7 +68,7 @@ MUTANTS = {
         {"raised.critical_path + 1": "raised.critical_path"},
         critical.test_a_task_that_is_added_makes_all_before_it_more_urgent,
     ),
-    "a chain that waits for who holds a task": Mutant(
+    "a chain that waits for a locked task": Mutant(
         "extend_critical_paths",
         {"for no key update skip locked": "for no key update"},
         critical.test_a_task_that_somebody_holds_is_not_waited_for,
@@ -96,7 +96,7 @@ MUTANTS = {
         {"coalesce(projects.share, 1)": "1"},
         lambda driver: shares.test_shares_of_1_and_3_are_kept_within_one_task(fair(driver), 100),
     ),
-    "turns that forget what runs": Mutant(
+    "turns that ignore running tasks": Mutant(
         "projects_of",
         {"coalesce(busy.tasks, 0)": "0"},
         lambda driver: shares.test_running_tasks_count_against_the_limit(fair(driver)),
@@ -121,7 +121,7 @@ MUTANTS = {
         each.test_an_agent_that_somebody_holds_is_not_waited_for,
         noticed=errors.LockNotAvailable,
     ),
-    "turns that nobody uses": Mutant(
+    "turns that are not applied": Mutant(
         "pick_fair",
         {"or array_remove(v_shares, null) = '{}';": "or true;"},
         lambda driver: shares.test_the_unused_share_of_a_project_goes_to_the_others(fair(driver)),

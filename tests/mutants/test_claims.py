@@ -138,7 +138,7 @@ MUTANTS = {
         {"clock_timestamp()": "now()"},
         leases.test_the_clock_advances_inside_a_transaction,
     ),
-    "a heartbeat that extends what has not started": Mutant(
+    "a heartbeat that extends a claim that has not started": Mutant(
         "heartbeat_tasks",
         {"where tasks.started_at is not null": ""},
         heartbeats.test_a_heartbeat_of_a_claim_that_has_not_started_does_not_extend_it,
@@ -171,7 +171,7 @@ MUTANTS = {
         {"refunded := p_class = 'rate_limit'": "refunded := false"},
         retry_rules.test_a_rate_limit_burns_no_attempt,
     ),
-    "cancel of what has ended": Mutant(
+    "cancel of an ended task": Mutant(
         "cancel_tasks",
         {" and tasks.completed_at is null": ""},
         dag_cancel.test_a_dependent_that_was_cancelled_before_is_counted_once,

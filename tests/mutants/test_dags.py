@@ -102,7 +102,7 @@ MUTANTS = {
         {"perform treadle.lock_dependencies(p_children || p_id);": ""},
         old_snapshot("waits, completion"),
     ),
-    "a revival that does not lock what it waits for": Mutant(
+    "a retry that does not lock its dependencies": Mutant(
         "retry_task",
         {
             "perform treadle.lock_tasks(p_id || treadle.dependencies_of(array[p_id]));": "null;",
@@ -152,7 +152,7 @@ MUTANTS = {
         },
         locks.test_lanes_are_made_after_tasks_are_locked,
     ),
-    "a cancellation that forgets who waits below": Mutant(
+    "a cancellation that ignores waiting dependents": Mutant(
         "affected_tasks",
         {" || treadle.dependents_of(p_ids || v_falling)": ""},
         locks.test_an_optional_dependent_further_down_is_locked_in_order_too,
@@ -201,7 +201,7 @@ MUTANTS = {
         {"    order by dags.id\n": "    order by dags.id desc\n"},
         lambda driver: locks.test_two_dags_are_counted_in_one_order(driver, 1),
     ),
-    "a cancellation that locks what does not fall": Mutant(
+    "a cancellation that locks unaffected tasks": Mutant(
         "affected_tasks",
         {"        and not dependencies.optional\n": ""},
         locks.test_the_successors_of_an_optional_dependent_do_not_change,

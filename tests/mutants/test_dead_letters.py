@@ -65,7 +65,7 @@ MUTANTS = {
             driver, "delete from treadle.dead_letter_decisions"
         ),
     ),
-    "an escalation told again and again": Mutant(
+    "an escalation with repeated events": Mutant(
         "escalate_letters",
         {"      and dead_letters.escalated_to is distinct from p_to\n": ""},
         reviews.test_an_escalated_letter_stays_open_and_can_be_decided,
@@ -186,7 +186,7 @@ MUTANTS = {
         {"coalesce(p_class, '')": "''"},
         groups.test_a_letter_keeps_its_group_and_what_it_is_about,
     ),
-    "an event that does not tell the cost": Mutant(
+    "an event without the cost": Mutant(
         "record_attempts",
         {"ended.next = 'dead_lettered'\n          and": "false\n          and"},
         groups.test_the_event_of_a_dead_letter_has_class_reason_attempts_and_cost,

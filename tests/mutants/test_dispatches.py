@@ -25,7 +25,7 @@ MUTANTS = {
         {"where agents.id = p_agent for no key update": "where agents.id = p_agent"},
         sending.test_two_dispatchers_do_not_send_to_one_agent_at_the_same_moment,
     ),
-    "an agent that nobody has added": Mutant(
+    "an agent that was not added": Mutant(
         "dispatch_task",
         {
             "or v_target.agent_id is null": "",
@@ -143,7 +143,7 @@ MUTANTS = {
         lambda driver: sending.test_what_the_agent_decides_is_final(driver, "failed", "failed"),
         (*FAILED, Exception),
     ),
-    "a key of its own for what may have arrived": Mutant(
+    "a new key for a submission that may have arrived": Mutant(
         "dispatch_number",
         {KEPT: "false"},
         sending.test_a_submission_that_may_have_arrived_is_repeated_with_the_same_key,
@@ -153,7 +153,7 @@ MUTANTS = {
         {"'error', ": ""},
         sending.test_a_submission_that_may_have_arrived_is_repeated_with_the_same_key,
     ),
-    "a key of its own for who was out of reach": Mutant(
+    "a new key for an unreachable agent": Mutant(
         "dispatch_number",
         {", 'unreachable'": ""},
         sending.test_a_submission_that_may_have_arrived_is_repeated_with_the_same_key,

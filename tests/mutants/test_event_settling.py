@@ -20,7 +20,7 @@ MUTANTS = {
         {"beside.database <> 0": "true", "beside.database <> (": "0 <> ("},
         settling.test_a_transaction_of_this_database_is_waited_for_whatever_it_wrote,
     ),
-    "whoever has a number is elsewhere": Mutant(
+    "a writer with a number is in another database": Mutant(
         "stable_xid",
         {
             "and beside.database <> 0": "",
@@ -33,7 +33,7 @@ MUTANTS = {
         {"held.virtualtransaction = beside.virtualtransaction": "held.pid is not null"},
         settling.test_one_of_another_database_does_not_hide_one_of_this,
     ),
-    "whoever waits for it": Mutant(
+    "a session that waits for the writer": Mutant(
         "stable_xid",
         {"and held.mode = 'ExclusiveLock'": ""},
         settling.test_a_session_that_waits_for_a_transaction_is_not_mistaken_for_it,
@@ -48,7 +48,7 @@ MUTANTS = {
         {"pg_current_xact_id_if_assigned()": "null"},
         settling.test_a_reader_does_not_pass_its_own_transaction,
     ),
-    "a beginning before what was read": Mutant(
+    "a start before the last read event": Mutant(
         "read_events",
         {"treadle.stable_xid()": "pg_snapshot_xmin(pg_current_snapshot())"},
         settling.test_a_transaction_of_another_database_does_not_delay_readers,

@@ -181,7 +181,7 @@ MUTANTS = {
         },
         slowdown.test_a_success_after_the_opening_resets_the_count,
     ),
-    "a key that nobody knows": Mutant(
+    "an unknown key": Mutant(
         "gates_of",
         {"is not true": "is null"},
         gates.test_a_task_cannot_name_an_unknown_gate,
@@ -191,7 +191,7 @@ MUTANTS = {
         {"(?![[:alnum:]_-]|[.,:][[:digit:]])": ""},
         lambda driver: texts.test_a_text_that_does_not(driver, "task 4290 failed"),
     ),
-    "lines of code that tell": Mutant(
+    "lines of code that look like a rate limit": Mutant(
         "rate_limit_in",
         {'^[ \\t]+File "': '^[ \\t]+Feil "'},
         lambda driver: texts.test_a_text_that_does_not(driver, texts.INNOCENT[14]),

@@ -70,7 +70,7 @@ MUTANTS = {
         {"      assigned_only = '{harness}',\n": ""},
         foreign_tasks.test_an_agent_that_was_registered_as_another_has_its_own_tasks_only,
     ),
-    "a token that is used up and not told": Mutant(
+    "a used token that is not rejected": Mutant(
         "claim_harness_task",
         {"perform treadle.check_token_unused(v_url, p_token);": "null;"},
         lambda driver: foreign_tasks.test_a_token_whose_claim_expired_must_be_replaced(driver, 0),
@@ -99,7 +99,7 @@ MUTANTS = {
         {" and tasks.assigned_agent is not null": ""},
         foreign_tasks.test_a_result_of_a_task_without_an_agent_is_not_acted_on,
     ),
-    "a claim lost and not told": Mutant(
+    "a lost claim that is not reported": Mutant(
         "heartbeat_harness_task",
         {"perform treadle.raise_if_lost(p_id, v_verdict);": ""},
         lambda driver: tasks.test_a_lost_claim_cannot_change_the_task(driver, "beat"),

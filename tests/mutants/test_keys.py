@@ -70,7 +70,7 @@ MUTANTS = {
         {"where cardinality(v_rows) < v_free and exists": "where false and exists"},
         races.test_a_task_that_somebody_has_locked_is_asked_for_again,
     ),
-    "a hold that who enqueues can end": Mutant(
+    "a hold that a producer can end": Mutant(
         "admit_slots",
         {"when concurrency_keys.max = 0 then 0 else": "when false then 0 else"},
         rules.test_a_limit_of_zero_holds_all_tasks_until_an_operator_raises_it,
@@ -148,7 +148,7 @@ MUTANTS = {
         {"v_task.capped := p_queue.max_depth is not null": "v_task.capped := false"},
         depth.test_a_batch_is_stored_completely_or_not_at_all,
     ),
-    "a limit that forgets who waits already": Mutant(
+    "a limit that ignores waiting tasks": Mutant(
         "define_queue",
         {"    perform treadle.cap_tasks(p_name, v_new.max_depth is not null);\n": "    null;\n"},
         depth.test_earlier_tasks_count_against_a_new_limit_until_it_is_removed,

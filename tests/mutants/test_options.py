@@ -89,7 +89,7 @@ MUTANTS = {
         {", treadle.options_of(p_task)": ""},
         options.test_a_retry_changes_what_is_asked_and_keeps_the_rest,
     ),
-    "results that nobody keeps": Mutant(
+    "results that are not stored": Mutant(
         "complete_tasks",
         {"if v_done.options or p_reports is not null then": "if false then"},
         results.test_a_result_is_taken_once_with_its_spec_and_output,

@@ -87,7 +87,7 @@ MUTANTS = {
             driver, {"env": {"A": 1}}, "env"
         ),
     ),
-    "fields that nobody knows": Mutant(
+    "unknown fields": Mutant(
         "push_spec",
         {"given.key in (": "given.key = 'priority' or given.key in ("},
         pushes.test_the_spec_has_the_fields_of_the_request_and_no_others,
@@ -108,7 +108,7 @@ MUTANTS = {
         schedules.test_a_schedule_makes_the_queue_with_its_limit,
         (*FAILED, psycopg.DatabaseError),
     ),
-    "a schedule that says anything": Mutant(
+    "a schedule with any fields": Mutant(
         "push_template",
         {"if v_task ->> 'type' = 'prompt' then": "if false then"},
         schedules.test_a_schedule_whose_prompt_no_agent_understands_is_refused,

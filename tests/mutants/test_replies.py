@@ -14,7 +14,7 @@ pytestmark = pytest.mark.mutant
 GIVES_UP = "exception\n  when lock_not_available then\n    return false;\n"
 
 MUTANTS = {
-    "a key that nobody holds": Mutant(
+    "a key without a lock": Mutant(
         "begin_reply",
         {"if not treadle.lock_reply(": "if false and not treadle.lock_reply("},
         replies.test_a_request_under_way_is_not_done_twice,
@@ -105,7 +105,7 @@ MUTANTS = {
         {"when tasks.claim_token = claim.token then": "when true then"},
         claims.test_a_claim_that_was_taken_over_is_still_the_first_agents,
     ),
-    "an end that is nobody's": Mutant(
+    "an end by another request": Mutant(
         "claim_owners",
         {"tasks.last_token = claim.token and tasks.status = 'completed'": "false"},
         claims.test_a_completed_claim_is_its_agents,

@@ -111,7 +111,7 @@ MUTANTS = {
         races.test_a_dag_of_which_somebody_holds_one_task_stays_whole,
         ERROR,
     ),
-    "a fork of what is being pruned": Mutant(
+    "a fork of a task that is being pruned": Mutant(
         "fork_task",
         {" for key share": ""},
         races.test_a_task_that_is_being_forked_stays_until_the_fork_has_its_steps,
@@ -132,7 +132,7 @@ MUTANTS = {
         {"order by places.xid, places.id": "order by places.xid desc, places.id desc"},
         money.test_a_task_goes_with_its_events_once_every_reader_has_them,
     ),
-    "triggers that are gone and hold all": Mutant(
+    "deleted triggers that hold all events": Mutant(
         "slowest_reader",
         {"places.name <> 'triggers'\n    or": "true or"},
         lambda driver: readers.test_without_an_active_trigger_events_go_by_their_age(
@@ -197,7 +197,7 @@ MUTANTS = {
         {"tasks.spec, tasks.output,": "jsonb_strip_nulls(tasks.spec), tasks.output,"},
         archive.test_an_empty_value_inside_any_document_is_kept,
     ),
-    "a history of what is dropped": Mutant(
+    "an archive of dropped tasks": Mutant(
         "archive_tasks",
         {"queues.prune_mode = 'archive'": "true"},
         archive.test_a_queue_that_drops_keeps_nothing,

@@ -41,7 +41,7 @@ MUTANTS = {
         },
         rules.test_a_schedule_without_a_task_or_dag_is_rejected,
     ),
-    "nobody looks whether there was a run": Mutant(
+    "no check for an earlier run": Mutant(
         "was_run",
         {"schedule_runs.nominal_at = p_nominal": "false"},
         schedules.test_a_time_that_was_dealt_with_is_never_dealt_with_again,
@@ -106,7 +106,7 @@ MUTANTS = {
             driver, "s", {"task": {"type": "cod"}}, "there is no task type"
         ),
     ),
-    "skip makes up for what was missed": Mutant(
+    "skip creates missed times": Mutant(
         "run_plan",
         {"when 'skip' then given.at < grace.since": "when 'skip' then false"},
         policies.test_catch_up_skip_creates_nothing_for_missed_times,

@@ -26,7 +26,7 @@ MUTANTS = {
         {"'token.created', 'token.revoked',": ""},
         own.test_no_kind_that_treadle_writes_can_be_emitted,
     ),
-    "a kind that nobody listed": Mutant(
+    "an unlisted kind": Mutant(
         "builtin_event_kinds",
         {"'task.parked',": ""},
         kinds.test_the_list_has_every_kind_that_is_written_and_no_other,
@@ -95,7 +95,7 @@ MUTANTS = {
         triggers.test_a_dead_lettered_task_of_a_class_is_reviewed,
         WRONG,
     ),
-    "a trigger for what was before it": Mutant(
+    "a trigger for earlier events": Mutant(
         "fire_events",
         {" and event.at >= triggers.active_at": ""},
         triggers.test_what_happened_before_a_trigger_was_made_does_not_count,
@@ -106,7 +106,7 @@ MUTANTS = {
         {"set active_at = treadle.clock(), ": "set "},
         triggers.test_a_paused_trigger_fires_only_on_what_happens_after_it_was_resumed,
     ),
-    "events of completions that nobody wants": Mutant(
+    "events of unselected completions": Mutant(
         "has_event_consumer",
         {"coalesce(triggers.filter ->> 'type', p_type) = p_type": "true"},
         completed.test_without_a_trigger_a_completion_writes_no_event,
@@ -141,7 +141,7 @@ MUTANTS = {
         {"p_trigger.max_per_hour <= (": "0 > ("},
         bounds.test_the_hourly_limit_is_enforced_and_reported_once,
     ),
-    "a bound that is told each time": Mutant(
+    "a limit that is reported each time": Mutant(
         "record_fire_counts",
         {"coalesce(triggers.refused_at < p_now - interval '1 hour', true)": "true"},
         bounds.test_the_hourly_limit_is_enforced_and_reported_once,
@@ -219,12 +219,12 @@ MUTANTS = {
         {" and attempts.outcome = 'failed'": ""},
         rates.test_rate_limits_and_cancelled_attempts_are_not_failures,
     ),
-    "a NOTIFY that nobody asked for": Mutant(
+    "an unrequested NOTIFY": Mutant(
         "tg_events__notify",
         {"where event_listeners.listening_until > clock_timestamp()": "where true"},
         order.test_listeners_are_notified_once_and_only_while_they_listen,
     ),
-    "a restore that forgets who has read what": Mutant(
+    "a restore that loses the places of readers": Mutant(
         "rebase_events",
         {"where (event_readers.xid, event_readers.id) < (events.xid, events.id)": ""},
         order.test_after_a_restore_readers_continue_where_they_were,

@@ -42,7 +42,7 @@ MUTANTS = {
         validation.test_a_validating_task_without_heartbeats_is_reaped,
         WRONG,
     ),
-    "an audit that says nothing": Mutant(
+    "an audit without events": Mutant(
         "validate_tasks",
         {"'validating', null)": "'started', null)"},
         validation.test_a_full_audit_shows_the_validation,
@@ -68,7 +68,7 @@ MUTANTS = {
         EVERYBODYS_FEEDBACK,
         validation.test_a_repeated_rejection_changes_nothing,
     ),
-    "settings that nobody knows": Mutant(
+    "unknown settings": Mutant(
         "validator_problem",
         {"where v_other is not null": "where false"},
         lambda driver: validation.test_validators_that_could_not_be_called_are_refused(

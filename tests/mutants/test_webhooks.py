@@ -69,7 +69,7 @@ MUTANTS = {
         {"least(900, power(2, least(p_failures, 12) - 1))": "power(2, p_failures - 1)"},
         hooks.test_the_time_between_tries_doubles_up_to_a_quarter_of_an_hour,
     ),
-    "a receiver that says for ever": Mutant(
+    "a receiver with an unlimited Retry-After": Mutant(
         "webhook_delay",
         {"least(coalesce(p_after_s, 0), 3600)": "coalesce(p_after_s, 0)"},
         lambda driver: hooks.test_what_the_receiver_asks_for_is_kept_within_an_hour(
@@ -98,7 +98,7 @@ MUTANTS = {
             driver, {"url": "redis://cache"}, "redis url needs the name of a stream"
         ),
     ),
-    "gone and asked again": Mutant(
+    "410 and sent again": Mutant(
         "fail_webhook",
         {"when p_status = 410 then 'paused'": "when false then ''"},
         hooks.test_a_receiver_that_returns_gone_pauses_the_webhook_and_its_events_wait,
@@ -108,7 +108,7 @@ MUTANTS = {
         {"webhooks.status <> 'paused'": "true"},
         hooks.test_a_receiver_that_returns_gone_pauses_the_webhook_and_its_events_wait,
     ),
-    "failing that nobody is told": Mutant(
+    "a failing webhook without an event": Mutant(
         "fail_webhook",
         {"if v_new.status <> v_old.status then": "if false then"},
         hooks.test_a_webhook_that_keeps_failing_emits_one_event_and_keeps_its_events,
@@ -118,7 +118,7 @@ MUTANTS = {
         {"when v_hook.status = 'paused' then 'paused'": "when false then ''"},
         hooks.test_a_pause_while_a_message_is_under_way_does_not_send_it_twice,
     ),
-    "a new webhook that misses what is open": Mutant(
+    "a new webhook that misses open events": Mutant(
         "set_webhook_cursor",
         {"treadle.stable_xid()": "pg_current_xact_id()"},
         settings.test_what_is_still_open_when_a_webhook_is_made_comes_to_it,

@@ -40,7 +40,7 @@ MUTANTS = {
         {" and dependencies.met_at is null": ""},
         waiting.test_a_task_names_the_dependencies_that_are_not_done,
     ),
-    "claimable before who may be let in": Mutant(
+    "claimable before tasks that may be admitted first": Mutant(
         "is_next_task",
         {"treadle.may_admit() or": "false or"},
         turn.test_tasks_that_will_be_admitted_first_are_not_counted_in_the_position,
@@ -65,7 +65,7 @@ MUTANTS = {
         {"if v_keys is null then": "if true then"},
         lambda driver: gates.test_why_reports_a_used_up_rate_with_the_next_free_time(driver, False),
     ),
-    "an order without what the agent can spend": Mutant(
+    "an order that ignores the budget of the agent": Mutant(
         "first_ready_task",
         {"<= coalesce(p_budget, 'Infinity')": "<= 'Infinity'"},
         turn.test_tasks_that_the_agent_cannot_afford_are_not_counted_in_the_position,

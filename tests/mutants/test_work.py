@@ -26,7 +26,7 @@ MUTANTS = {
         {"and queues.assignment <> 'manual'": ""},
         work.test_no_claim_takes_a_work_item,
     ),
-    "work that nobody dispatched": Mutant(
+    "work that was not dispatched": Mutant(
         "prepare_task",
         {"v_queue.hold or coalesce": "coalesce"},
         releases.test_a_task_that_is_enqueued_as_work_waits_for_its_dispatcher,
