@@ -36,7 +36,7 @@ EVERYWHERE = (400, 401, 403, 408, 413, 414, 415, 422, 429, 431, 503)
 @health_router.head("/healthz", include_in_schema=False)
 @health_router.get("/healthz")
 async def alive() -> dict[str, str]:
-    """Whether the process runs."""
+    """Check that the process runs."""
     return {"status": "ok"}
 
 
@@ -45,7 +45,7 @@ async def alive() -> dict[str, str]:
 @health_router.get("/health", responses=answers(503))
 @health_router.get("/readyz", responses=answers(503))
 async def ready(access: Public) -> dict[str, Any]:
-    """Whether the database answers and has the schema that this server needs."""
+    """Check that the database responds and has the schema that this server needs."""
     db = access.db
     await db.calls.open()
     try:
@@ -61,7 +61,7 @@ async def ready(access: Public) -> dict[str, Any]:
             str(error), hint=error.hint, last_contact_at=last_contact_at(db)
         ) from None
     raise Unavailable(
-        f"the database did not answer within {ANSWER_S:g} s", last_contact_at=last_contact_at(db)
+        f"the database did not respond within {ANSWER_S:g} s", last_contact_at=last_contact_at(db)
     )
 
 
@@ -72,7 +72,7 @@ def last_contact_at(db: Database) -> str:
 
 
 def routers() -> list[APIRouter]:
-    """All routers, the busy ones first: routes are tried one after the other."""
+    """All routers, the most used ones first: routes are tried in order."""
     return [
         *v1.routers(),
         work.router,

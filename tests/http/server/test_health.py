@@ -68,6 +68,6 @@ def test_readiness_fails_quickly_while_the_database_hangs(http: httpx2.Client, s
         # The table is still locked: the answer did not wait for it.
         assert time.monotonic() - began > 2
     assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
-    assert answer.json()["detail"] == "the database did not answer within 3 s"
+    assert answer.json()["detail"] == "the database did not respond within 3 s"
     assert datetime.fromisoformat(answer.json()["last_contact_at"]) < datetime.now(UTC)
     assert http.get("/health").status_code == 200

@@ -20,7 +20,7 @@ Type = Annotated[str, Path(min_length=1, max_length=100)]
 
 
 class Trip(Body):
-    """Seconds until a probe, and why; the default is that of the type."""
+    """Seconds until a probe, and the reason; the default is the setting of the type."""
 
     seconds: float | None = Field(None, ge=0.001, le=31_536_000)
     reason: Text | None = Field(None, max_length=500)

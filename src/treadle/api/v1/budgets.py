@@ -1,4 +1,4 @@
-"""`/v1/budgets` and `/v1/spend`: limits on spend, what was spent, and what waits for money."""
+"""`/v1/budgets` and `/v1/spend`: limits on spend, costs, and tasks that wait for a budget."""
 
 from datetime import datetime
 from decimal import Decimal

@@ -151,7 +151,7 @@ class HeartbeatMany(Body):
 
 
 class HeartbeatVerdicts(BaseModel):
-    """One for each claim of the request, in its order."""
+    """Verdicts in the order of the request."""
 
     items: list[HeartbeatVerdict]
 

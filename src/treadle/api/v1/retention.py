@@ -71,7 +71,7 @@ class Ages(BaseModel):
 
 
 class RetentionAge(Body):
-    """Seconds to keep; null is forever."""
+    """Seconds to keep; null means forever."""
 
     keep_s: Annotated[float, Field(ge=0, le=3_153_600_000, allow_inf_nan=False)] | None
 

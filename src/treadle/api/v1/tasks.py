@@ -152,7 +152,7 @@ class Attempt(BaseModel):
 
 
 class Attempts(BaseModel):
-    """The oldest first."""
+    """Attempts, oldest first."""
 
     items: list[Attempt]
 
@@ -191,7 +191,7 @@ class ArtifactRow(BaseModel):
 
 
 class Artifacts(BaseModel):
-    """The oldest first."""
+    """Files, oldest first."""
 
     items: list[ArtifactRow]
 

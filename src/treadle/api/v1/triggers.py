@@ -36,7 +36,7 @@ class TriggerSettings(Body):
         None, description="Instead of an event: type, window_s, limit."
     )
     max_depth: int | None = Field(None, ge=1, le=100)
-    max_per_hour: int | None = Field(None, ge=1, le=1_000_000, description="null is no limit.")
+    max_per_hour: int | None = Field(None, ge=1, le=1_000_000, description="null means no limit.")
     description: Text | None = Field(None, max_length=1000)
 
 
