@@ -71,7 +71,7 @@ def worker(
     \b
     Examples:
       treadle worker my_module:app --queues default,mail --slots 20
-      treadle worker my_module:app --with-services     one process for a small installation
+      treadle worker my_module:app --with-services
 
     The first SIGTERM or Ctrl-C drains the worker: it claims no more tasks, lets handlers finish
     within the drain timeout and gives back the rest. The second one cancels them at once.

@@ -304,7 +304,7 @@ class Worker:
                     "worker.services_missing",
                     missing=sorted(missing),
                     hint="Without them retries, delayed tasks and tasks of crashed workers wait. "
-                    "Run: treadle reaper, treadle promoter, or treadle worker --with-services",
+                    "Start the missing services, or start the worker with --with-services.",
                 )
             await anyio.sleep(ALONE_AGAIN_S)
 
