@@ -231,6 +231,7 @@ set local check_function_bodies = off;
 \ir functions/tasks/check_options.sql
 \ir functions/tasks/effective_priority.sql
 \ir functions/tasks/enqueue_tasks.sql
+\ir functions/tasks/find_tasks.sql
 \ir functions/tasks/next_due_at.sql
 \ir functions/tasks/options_of.sql
 \ir functions/tasks/origin.sql
@@ -357,6 +358,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('5e2b68447315975bb688f8c98d80e123ff382b855485b8987bb2b61fda103c25');
+values ('011c6a6313068cd68b62a9a2e0ab50d39dca425f68c23b677b63f6288cc5a4c7');
 
 commit;

@@ -5660,6 +5660,17 @@ create function treadle.find_step(p_task uuid, p_name text)
   owner treadle_owner
   without a comment
 
+-- function treadle.find_tasks(p_filter jsonb, p_limit integer)
+create function treadle.find_tasks(p_filter jsonb, p_limit integer DEFAULT 50)
+  returns SETOF uuid
+  language plpgsql stable security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 e25cb045a7a16a3d323a2be2790ee7c56195b628a1af743a4cd089a492a36285
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
 -- function treadle.find_token(p_id text)
 create function treadle.find_token(p_id text)
   returns TABLE(name text, secret_hash bytea, scopes text[], queues text[], agent text, project_id uuid, project text, status text, used boolean)
@@ -6537,12 +6548,12 @@ create function treadle.matching_letters(p_filter jsonb, p_after uuid DEFAULT NU
   owner treadle_owner
   without a comment
 
--- function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[])
-create function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[] DEFAULT NULL::uuid[])
+-- function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[], p_newest integer)
+create function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[] DEFAULT NULL::uuid[], p_newest integer DEFAULT NULL::integer)
   returns TABLE(id uuid, queue text, type text, status text)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, plan_cache_mode=force_custom_plan
-  as sha256 6893c8b05b90e88dd4befa615cfad446ecf35dadb95654f84f364e994c70311a
+  as sha256 28a6c39b1a470b4bc474fd40303cf494db289c0837b6b848da2e661617a2a9ef
   owner treadle_owner
   without a comment
 

@@ -123,14 +123,15 @@ begin
 end;
 $$;
 
--- matching_tasks: find the tasks that match a filter, in order of id.
+-- matching_tasks: find the tasks that match a filter, in order of id, or so many of the newest.
 --
 -- agent is the agent that has the task or had it last; reason is part of its failure text. The
 -- filter has been checked already.
 create or replace function treadle.matching_tasks(
   p_filter  jsonb,
   p_states  text[],
-  p_ids     uuid[] default null
+  p_ids     uuid[] default null,
+  p_newest  integer default null
 )
 returns table (id uuid, queue text, type text, status text)
 language plpgsql
@@ -188,7 +189,10 @@ begin
         )
       )
     )
-  order by tasks.id;
+  order by
+    case when p_newest is null then tasks.id end,
+    case when p_newest is not null then tasks.id end desc
+  limit p_newest;
 end;
 $$;
 

@@ -113,7 +113,12 @@ class Commands(TyperGroup):
             raise typer.Exit(known.exit_code) from None
 
 
-app = typer.Typer(cls=Commands, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=Commands,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
 
 
 @app.callback(invoke_without_command=True)

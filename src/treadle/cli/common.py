@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from treadle.cli import completion
 from treadle.errors import ConfigurationError, InvalidArgument, TreadleError, Unavailable
 
 if TYPE_CHECKING:
@@ -73,7 +74,10 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name, as listed.")]
 TaskId = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="Task id, or its last 6 or more characters.", parser=strip_ellipsis
+        metavar="ID",
+        help="Task id, or its last 6 or more characters.",
+        parser=strip_ellipsis,
+        autocompletion=completion.task_ids,
     ),
 ]
 OfTask = Annotated[
@@ -81,9 +85,20 @@ OfTask = Annotated[
     typer.Option("--task", metavar="ID", help="Only of this task.", parser=strip_ellipsis),
 ]
 OfQueue = Annotated[
-    str | None, typer.Option("--queue", metavar="QUEUE", help="Only in this queue.")
+    str | None,
+    typer.Option(
+        "--queue",
+        metavar="QUEUE",
+        help="Only in this queue.",
+        autocompletion=completion.queues,
+    ),
 ]
-OfType = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only of this type.")]
+OfType = Annotated[
+    str | None,
+    typer.Option(
+        "--type", metavar="TYPE", help="Only of this type.", autocompletion=completion.types
+    ),
+]
 
 # Changing more tasks than this at once needs a confirmation.
 CONFIRM_ABOVE = 100
@@ -333,7 +348,8 @@ def did_you_mean(word: str, known: list[str]) -> str | None:
     """A hint with the nearest of the known words, or with all of them when they are few."""
     from difflib import get_close_matches
 
-    if near := get_close_matches(word, known, n=1):
+    begun = [each for each in known if word and each.startswith(word)]
+    if near := begun or get_close_matches(word, known, n=1):
         return f"Did you mean {near[0]}?"
     return f"It can be: {', '.join(known)}" if 0 < len(known) <= 20 else None
 

@@ -18,14 +18,26 @@ if TYPE_CHECKING:
     from treadle.db.database import Database
 
 
+HELP = ("--help", "-h")
+
+
 class _NounGroup(TyperGroup):
     """A noun without a verb runs its `list`, or its `show` where it has no list."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         default = next((verb for verb in ("list", "show") if verb in self.commands), None)
-        if default and (not args or (args[0].startswith("-") and args[0] != "--help")):
+        if default and (not args or (args[0].startswith("-") and args[0] not in HELP)):
             args = [default, *args]
         return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the verbs with their whole first sentences; click cuts them after a few words."""
+        rows = [
+            (name, " ".join((command.help or "").split("\n\n", 1)[0].split()))
+            for name, command in self.commands.items()
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 class Noun(typer.Typer):

@@ -60,10 +60,13 @@ def parsed(url: str) -> dict[str, Any]:
         return {**conninfo_to_dict(url)}
     except psycopg.ProgrammingError as error:
         # libpq quotes the part that it could not parse, which may be a password.
-        message = re.sub(r'"(?![a-z_]+")[^"]*"', '"***"', mask_password(_one_line(error)))
+        message = re.sub(r'[\s:]*"(?![a-z_]+")[^"]*"', "", _one_line(error))
+        if "://" not in url and "=" not in url:
+            message = "it does not start with postgresql://"
         raise ConfigurationError(
-            f"the database URL is invalid: {message}",
-            hint="Write it as postgresql://user:password@host:5432/name",
+            f"the database URL is invalid: {mask_password(message)}",
+            hint="Write it as postgresql://user@host:5432/name, with the password after user "
+            "and a colon, or in PGPASSWORD.",
         ) from None
 
 

@@ -270,7 +270,7 @@ class DeadLetters:
         limit: int = 50,
     ) -> list[dict[str, Any]]:
         """List dead letters: escalated ones first, then the newest; `reviewed` adds closed ones."""
-        return await self._calls.rows(
+        found = await self._calls.rows(
             """
             select * from treadle.dead_letter_details
             where
@@ -299,6 +299,12 @@ class DeadLetters:
                 "limit": limit,
             },
         )
+        names = {"queue": queue, "type": type, "failure_class": failure_class}
+        given = {name: value for name, value in names.items() if value is not None}
+        if given and not found:
+            # Raises if a name is unknown: an empty list would hide the typing error.
+            await self._calls.call("select treadle.find_tasks(%b, 1)", RawJson(encode(given)))
+        return found
 
 
 def _decision(decision: Decision | str, terms: DecisionTerms) -> Decision:

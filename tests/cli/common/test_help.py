@@ -36,6 +36,19 @@ def test_help_begins_with_what_it_does_and_an_example(
     assert f"treadle {' '.join(words)}" in shown.out.replace("Usage: root", "Usage: treadle")
 
 
+def test_the_short_option_shows_the_same_help(bare: Cli) -> None:
+    for words in ((), ("tasks",), ("tasks", "list"), ("worker",)):
+        assert bare(*words, "-h").out == bare(*words, "--help").out
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if hasattr(load(name), "commands")])
+def test_the_summary_of_a_verb_is_not_cut(name: str, bare: Cli) -> None:
+    shown = " ".join(bare(name, "--help").out.split())
+
+    for command in load(name).commands.values():
+        assert " ".join(command.help.split("\n\n")[0].split()) in shown
+
+
 def test_the_commands_that_were_asked_for_are_there() -> None:
     words = {" ".join(words) for words, _ in ALL}
 

@@ -1,12 +1,14 @@
 """`treadle tasks`: list, enqueue, cancel, retry and explain tasks."""
 
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
 from tests.drivers import commands
 from tests.drivers.commands import NO_TASK, Cli, Conn
-from treadle.cli import tasks
+from treadle.cli import load, tasks
+from treadle.cli.tasks.bulk import task_filters
 
 
 def spec_of(conn: Conn, task_id: str) -> object:
@@ -128,13 +130,63 @@ def test_a_list_can_be_narrowed(cli: Cli, sync_conn: Conn) -> None:
     assert cli("tasks", "list", "-q", "--status", "completed").out.split() == [completed]
     assert cli("tasks", "list", "-q", "--type", "review").out == ""
     assert cli("tasks", "list", "-q", "-n", "1").out.split() == [ready]
+    assert cli("tasks", "list", "-q").out.split() == [ready, completed]
+    both = ("--status", "ready", "--status", "completed", "--created-after", "1h")
+    assert cli("tasks", "list", "-q", *both).out.split() == [ready, completed]
+    assert cli("tasks", "list", "-q", *both, "--tag", "x").out == ""
 
 
-def test_an_unknown_status_is_reported(still: Cli) -> None:
-    wrong = still("tasks", "list", "--status", "compleated")
+def test_list_cancel_and_retry_have_the_same_filters() -> None:
+    group = load("tasks")
+    options = [
+        {name for each in group.commands[verb].params for name in each.opts}
+        for verb in ("list", "cancel", "retry")
+    ]
 
-    assert wrong.code == 2
-    assert "Did you mean completed?" in wrong.err
+    shared = {f"--{name.replace('_', '-')}" for name in signature(task_filters).parameters}
+    assert len(shared) == 13
+    assert all(shared <= each for each in options)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "hint"),
+    [
+        (("tasks", "list", "--status", "compleated"), 2, "Did you mean completed?"),
+        (("tasks", "list", "--status", "dead"), 2, "Did you mean dead_lettered?"),
+        (("tasks", "list", "--queue", "deafult"), 3, "default"),
+        (("tasks", "list", "--type", "cdoe"), 3, "code"),
+        (("tasks", "cancel", "--queue", "deafult"), 3, "default"),
+        (("dead-letters", "list", "--queue", "deafult"), 3, "default"),
+        (("dead-letters", "list", "--failure-class", "time_out"), 2, "timeout"),
+    ],
+)
+def test_a_misspelt_filter_is_an_error(
+    still: Cli, words: tuple[str, ...], code: int, hint: str
+) -> None:
+    wrong = still(*words)
+
+    assert wrong.code == code
+    assert hint in wrong.err
+
+
+def test_the_shell_completes_states_queues_types_and_ids(
+    cli: Cli, sync_conn: Conn, database_url: str
+) -> None:
+    task = commands.enqueue(sync_conn)
+
+    def complete(*words: str) -> list[str]:
+        line = " ".join(("treadle", *words))
+        env = {
+            "_TREADLE_COMPLETE": "complete_bash",
+            "COMP_WORDS": line,
+            "COMP_CWORD": str(len(words)),
+        }
+        return commands.treadle(**env, TREADLE_DATABASE_URL=database_url).out.split()
+
+    assert complete("tasks", "list", "--status", "dea") == ["dead_lettered"]
+    assert complete("tasks", "list", "--queue", "def") == ["default"]
+    assert complete("tasks", "list", "--type", "cod") == ["code"]
+    assert complete("tasks", "show", task[-12:-6]) == [task[-12:]]
 
 
 def test_the_end_of_an_id_is_enough(cli: Cli, sync_conn: Conn) -> None:

@@ -53,15 +53,9 @@ tasks = Noun(
 
 
 @tasks.verb("list")
+@with_options(filters=bulk.task_filters)
 def list_tasks(
-    status: Annotated[
-        str | None, typer.Option(metavar="STATUS", help="Only with this status.")
-    ] = None,
-    queue: common.OfQueue = None,
-    type: common.OfType = None,
-    agent: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only held by this agent.")
-    ] = None,
+    filters: dict[str, Any],
     limit: common.Limit = 50,
     ids_only: common.IdsOnly = False,
 ) -> None:
@@ -72,13 +66,7 @@ def list_tasks(
       treadle tasks list --status running --queue mail
       treadle tasks list --status retrying -q | xargs treadle tasks cancel
     """
-    if status is not None and status not in output.STATES:
-        raise InvalidArgument(
-            f"there is no status {status!r}", hint=common.did_you_mean(status, list(output.STATES))
-        )
-    rows = common.call_db(
-        lambda db: db.tasks.list(status=status, queue=queue, type=type, agent=agent, limit=limit)
-    )
+    rows = common.call_db(lambda db: db.tasks.list(filters, limit))
     if common.options.json:
         output.document({"items": rows})
         return

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import typer
 
-from treadle.cli import common, output, retention
+from treadle.cli import common, completion, output, retention
 from treadle.cli.options import with_options
 from treadle.cli.output import Column
 from treadle.errors import InvalidArgument, TreadleError
@@ -50,7 +50,11 @@ def task_filters(
     type: common.OfType = None,
     status: Annotated[
         list[str] | None,
-        typer.Option(metavar="STATUS", help="Only with this status; repeatable."),
+        typer.Option(
+            metavar="STATUS",
+            help="Only with this status; repeatable.",
+            autocompletion=completion.states,
+        ),
     ] = None,
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only with this tag.")] = None,
     dag: Annotated[UUID | None, typer.Option(metavar="ID", help="Only of this DAG.")] = None,
@@ -79,7 +83,13 @@ def task_filters(
         str | None, typer.Option(metavar="NAME", help="Only from this source.")
     ] = None,
 ) -> dict[str, Any]:
-    """The filters of cancel and retry, under their names in SQL."""
+    """The filters of list, cancel and retry, under their names in SQL."""
+    for each in status or []:
+        if each not in output.STATES:
+            raise InvalidArgument(
+                f"there is no status {each!r}",
+                hint=common.did_you_mean(each, list(output.STATES)),
+            )
     filters = {
         "queue": queue,
         "type": type,
