@@ -52,5 +52,5 @@ def test_the_state_machine_is_drawn_between_its_marks(
     assert "\n  completed --> [*]\n" in drawn
     assert "old picture" not in drawn
     assert generate.state_machine(sync_conn, drawn) == drawn
-    with pytest.raises(ConfigurationError, match="no place"):
+    with pytest.raises(ConfigurationError, match="no marks"):
         generate.state_machine(sync_conn, "no marks")
