@@ -45,7 +45,7 @@ values (8, 'events_and_webhooks', '2a6e72e9f194a83655b4a69291bf9187019bf53e90f8f
 
 \ir migrations/0009_schedules_and_triggers.sql
 insert into treadle.migrations (version, name, checksum)
-values (9, 'schedules_and_triggers', 'd555fd2af4abcad33255ab6abfc79579933198e45dfecba1e094519b5232efca');
+values (9, 'schedules_and_triggers', '7bc50d601c55b6d9feddebff43ca3dc6a92373d14e629a65efa71f97c2d05119');
 
 \ir migrations/0010_retention.sql
 insert into treadle.migrations (version, name, checksum)
@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('5e2b68447315975bb688f8c98d80e123ff382b855485b8987bb2b61fda103c25');
+values ('35bec8db825ebbe5dba32a59bb6517f03da2c46ae22ae0c80bf52d40007d5de5');
 
 commit;

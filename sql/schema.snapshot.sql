@@ -1323,7 +1323,7 @@ create table treadle.triggers (
 alter table treadle.triggers owner to treadle_owner;
 comment on table treadle.triggers is 'Rules that enqueue a task or a DAG from a template when an event happens.';
 comment on column treadle.triggers.filter is 'What the event must contain.';
-comment on column treadle.triggers.failure_rate is 'For type.failing: the type, the time window and the share of failed attempts.';
+comment on column treadle.triggers.failure_rate is 'For type.failure_rate_exceeded: the type, the time window and the share of failed attempts.';
 comment on column treadle.triggers.max_depth is 'Maximum length of a chain of triggers, including this one; stops loops.';
 comment on column treadle.triggers.active_at is 'Events before this time are ignored.';
 comment on column treadle.triggers.refused_at is 'When it was last refused to fire.';
@@ -3309,7 +3309,7 @@ create function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optiona
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f7628f93e2f917ec3e2910319355aa96adff20b423d55c24139d5b24ecd46f77
+  as sha256 a632b76eea90748e1c2da49aca1921384aa59cd311b78a145742b22ce7cf71d1
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3370,7 +3370,7 @@ create function treadle.admit_slots(p_key text)
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 3bd202fd976605d9421508e30b178354a35e03b04737d5bc63ddb3d7d4a5b9c8
+  as sha256 f4fa464804e1426aa6c4a93dfb5b81d522e0028c5dfb2b036d29223a1735301e
   owner treadle_owner
   without a comment
 
@@ -3671,7 +3671,7 @@ create function treadle.block_expired_claims(p_rows tid[], p_now timestamp with 
   returns TABLE(id uuid, status text)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 8d1783d4a83531ef5d585309603648e2466666f7a7e48e474ee1fb3f65d62257
+  as sha256 e8ab84b68087e28522d9ba234901f3fe662d3e3728d5e5474bdd09ebd4b841ef
   owner treadle_owner
   without a comment
 
@@ -3752,7 +3752,7 @@ create function treadle.builtin_event_kinds()
   returns text[]
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ed09078da19b26b5e81f5c3a94d20bd8d7b5fbe87625da376a7aa8248fd69e05
+  as sha256 242775fab1ef89c1928d12635b0ec11d171a26db2d842355693f3b892339a7ed
   owner treadle_owner
   without a comment
 
@@ -4023,7 +4023,7 @@ create function treadle.check_failure_rates()
   returns TABLE(id uuid, name text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 d6f2e81e6f0acffe394d3758c69ba1fd2b40758631425199887dc25c9083cf46
+  as sha256 11b22e99e6e3d5a3edd138bfdb5a59ef8bce4d73ff16bb55b325f7144ac9f49a
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4686,7 +4686,7 @@ create function treadle.dag_event_kinds(p_old_status text, p_status text, p_task
   returns SETOF text
   language sql immutable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 cf81e95e838181facd0ef81efc44f3485798fe5c3abf31b37acdb60b97ca6101
+  as sha256 4b5503756dddb39e8bb08e4ca14c20a64596faed8a022e3385a677f02ab7abcd
   owner treadle_owner
   without a comment
 
@@ -5057,12 +5057,12 @@ create function treadle.eligible_agents(p_lane treadle.lanes, p_now timestamp wi
   owner treadle_owner
   without a comment
 
--- function treadle.emit_action_event(p_id uuid, p_status text, p_actor text, p_note text)
-create function treadle.emit_action_event(p_id uuid, p_status text, p_actor text, p_note text)
+-- function treadle.emit_action_event(p_id uuid, p_what text, p_actor text, p_note text)
+create function treadle.emit_action_event(p_id uuid, p_what text, p_actor text, p_note text)
   returns void
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 73a0b3f10562d2077834b85aef27b2d85fc0b2e76395b33e45ccf162b3a25345
+  as sha256 308fcf95937007b99e901b598a0ab9b6e41c3d3ed361caf575cde5ae4996f60a
   owner treadle_owner
   without a comment
 
@@ -5464,7 +5464,7 @@ create function treadle.fail_webhook(p_name text, p_token uuid, p_id bigint, p_s
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 1e5dab4691bac4c1324bb8727b063731f127b358a74a7a38ffc3f1b69006c323
+  as sha256 ccd953c64ee6f2d2e60bd10551b47470655174d84e75a0a8c9d1fadc65a224de
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5702,7 +5702,7 @@ create function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text DE
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 3adccf779155f3e771f5acef201e47fd4ba56790d969d3a83c90b7099978259d
+  as sha256 38c84cf5fbce735d68bbfbba8e310a565fdf47050d447083200d8b3f678ae0eb
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -6423,7 +6423,7 @@ create function treadle.log_work(p_task uuid, p_actor text, p_from text, p_to te
   returns void
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 036db19da122bdd9279b445df041985762a256b303df7e7d8df57ebfc96a8659
+  as sha256 495b63e21d5ff6a75bcfd73da488cca22cd408a27b688d2cdb13228dc838b142
   owner treadle_owner
   without a comment
 
@@ -6477,7 +6477,7 @@ create function treadle.mark_agents_offline()
   returns SETOF text
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 5338707ddc8badab109798892953af19ec75d91c1d73ecf5a0554409f37d1b80
+  as sha256 8897e5d5dd9fda184a5a68a192213ce6b92a2ba87a2f4c93bc64ae2291f1da52
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -6560,7 +6560,7 @@ create function treadle.merge_trigger_settings(p_old treadle.triggers, p_name te
   returns treadle.triggers
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a9ac40f01f2c0693f88ac03911932f1fe481969ad45ceac1ce6f40b1e675b2f8
+  as sha256 59ba33927a67c0f792072b920a3ef079e77b11f3e8fbc26c785554486caf942f
   owner treadle_owner
   without a comment
 
@@ -7036,7 +7036,7 @@ create function treadle.pick_probe(p_agent treadle.agents, p_queues text[], p_ty
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 163c0c8c722ce42e9f5b1e293412ebd610994a4f4da97682a558bc3e3a17883d
+  as sha256 31f63fea2ad94dd755b7fc625fc668bf95c2b39e8ca819c04735764709bece40
   owner treadle_owner
   without a comment
 
@@ -7574,7 +7574,7 @@ create function treadle.ready_rows(p_rows tid[])
   returns SETOF uuid
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 d1c149b1eef3d4b0c87f92e61bee04dcc27485dcd5130369635173cf7531d952
+  as sha256 89c06938409f1dce34a8613d2631ef3a317bc4b43f5701afa22c3fc09d22a57c
   owner treadle_owner
   without a comment
 
@@ -7812,7 +7812,7 @@ create function treadle.release_held_rows(p_ids uuid[], p_now timestamp with tim
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 0ad7cb84a13de5105fb4eef8cdc0121dacae332d63069eb9487b5e1296eb9752
+  as sha256 697348242020d186522d1658454b40816e285753eb02c0827b87dd299e575867
   owner treadle_owner
   without a comment
 
@@ -8069,7 +8069,7 @@ create function treadle.rerun_action(p_id uuid, p_actor text DEFAULT NULL::text,
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 550db6d79f2ebedba1938fd88d0a4aeb1d752bd814810bb6c38e82b1d954d01e
+  as sha256 d3e060edfa812d6008558f42e16a05a70c1b2066eabe634d78165490bc0e3004
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8192,7 +8192,7 @@ create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jso
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 dac941b7e86ae082702c48bfe20ee40d7b2fce7f312962c197881ee2d68171c2
+  as sha256 cdf02a85131cbadb564f4c894b02b333a6f83d14513fe5d64a8dfad32b792dd9
   owner treadle_owner
   without a comment
 
@@ -8450,7 +8450,7 @@ create function treadle.run_schedule(p_name text, p_actor text DEFAULT NULL::tex
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a59cff3a0dcbdc333c8ab55704c0c464505612358170678e4cafb33c2665d056
+  as sha256 111e46d660290b5303b7786fdf86fec7c5eb6540ccf04bd516211c384376f3cc
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8469,7 +8469,7 @@ create function treadle.satisfy_dependencies(p_ids uuid[], p_end text, p_now tim
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 28e09671899ed11c138609edd1c37cc94f7248665623bf72e723058884014a35
+  as sha256 2b5562f33c72538c08ac2ec35eafd55b8e93945cb216ce77c0077ae868640915
   owner treadle_owner
   without a comment
 
@@ -8540,7 +8540,7 @@ create function treadle.set_agent_status(p_id text, p_status text, p_actor text 
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7fe601f530ff7ee1c90312c4f60b6277074ba85ae19d5612d277ac6dc64bebc7
+  as sha256 30ff7b3fc7f86beb99ab5ef98a6a5dff803d572dbceb64a3af6237426a55889e
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8673,7 +8673,7 @@ create function treadle.start_dag(p_dag uuid, p_actor text DEFAULT NULL::text)
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 1b0102f7aabeba91f6b65f456f0f8795adfedb22512209415b3b281f9cb1d935
+  as sha256 102f7e892e9718ff6f1e9ee0c4454fabd2055aea1d50097ccfd44dc2338ddec3
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -9057,7 +9057,7 @@ create function treadle.unpark_rows(p_rows tid[], p_now timestamp with time zone
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 1c496cbe470410d36a479e71f43fa0d08e2a26d2507923ff41d1abe04e7c5dd3
+  as sha256 6ce25f1874e5967acfea5551222c318e4ffaff687685f904aeabcd8f56e54aaf
   owner treadle_owner
   without a comment
 
@@ -9126,7 +9126,7 @@ create function treadle.validate_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 24e1190ba4551ac0c1ae4cfc909d87985584328759889a559a90c6ea698a0766
+  as sha256 85c5221bcaef371f2158c7504bdf95a8c9dfa27969b7640074c35ecb08886aab
   owner treadle_owner
   with a comment
   grant execute to treadle_worker

@@ -39,7 +39,7 @@ begin
   )
 
   select array_agg(freed.ctid) into v_rows from freed;
-  perform treadle.notify_released(v_rows, 'ready');
+  perform treadle.notify_released(v_rows, 'readied');
   return coalesce(v_rows, '{}');
 end;
 $$;

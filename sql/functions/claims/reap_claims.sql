@@ -115,7 +115,7 @@ begin
       )
     );
     perform treadle.log_work(
-      v_task.id, 'reaper', 'in_progress', 'blocked', v_task.agent_id, v_note, p_kind => 'stale',
+      v_task.id, 'reaper', 'in_progress', 'blocked', v_task.agent_id, v_note, p_kind => 'stalled',
       p_at => p_now
     );
     id := v_task.id;

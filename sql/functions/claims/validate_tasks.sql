@@ -52,7 +52,7 @@ begin
 
   select array_agg(validating.ctid) into v_rows from validating;
 
-  perform treadle.audit_tasks(v_rows, 'validating', null);
+  perform treadle.audit_tasks(v_rows, 'validation_started', null);
   return query select verdicts.* from treadle.claim_verdicts(p_ids, p_tokens) as verdicts;
 end;
 $$;

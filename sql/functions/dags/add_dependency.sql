@@ -59,7 +59,7 @@ begin
   where tasks.id = p_task and v_left > 0
   returning tasks.ctid into v_row;
   if v_row is not null and v_task.status = 'ready' then
-    perform treadle.audit_tasks(array[v_row], 'pending', null);
+    perform treadle.audit_tasks(array[v_row], 'deferred', null);
   end if;
   perform treadle.request_slots(array[v_task.concurrency_key])
   where v_row is not null and v_task.slot is not null;

@@ -199,7 +199,7 @@ begin
   )
 
   select coalesce(array_agg(moved.ctid), '{}') into v_rows from moved;
-  perform treadle.notify_released(v_rows, 'ready') where v_rows <> '{}';
+  perform treadle.notify_released(v_rows, 'readied') where v_rows <> '{}';
   insert into treadle.admissions (kind, key)
   select 'slot', p_key
   where cardinality(v_rows) < v_free and exists (

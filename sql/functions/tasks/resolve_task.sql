@@ -256,7 +256,8 @@ begin
   from letter;
   insert into treadle.events (at, kind, task_id, queue, actor, data)
   values (
-    v_now, 'task.' || p_resolution, p_id, v_task.queue, v_by,
+    v_now, case v_to when 'cancelled' then 'task.cancelled' else 'task.retried' end,
+    p_id, v_task.queue, v_by,
     jsonb_build_object('was', v_task.status, 'note', p_note, 'changes', p_changes)
     || case when p_delay_s is null then '{}' else jsonb_build_object('delay_s', p_delay_s) end
   );

@@ -1,4 +1,5 @@
--- check_failure_rates: emit type.failing for types that fail more often than a trigger allows.
+-- check_failure_rates: emit type.failure_rate_exceeded for types that fail more often than a
+-- trigger allows.
 --
 -- The trigger fires on that event as on any other. Each trigger is checked once a minute and emits
 -- the event at most once per window.
@@ -166,7 +167,7 @@ begin
     if v_passes then
       insert into treadle.events (at, kind, key, data)
       values (
-        v_now, 'type.failing', v_trigger.name,
+        v_now, 'type.failure_rate_exceeded', v_trigger.name,
         v_trigger.failure_rate || v_figures || jsonb_build_object(
           'errors', treadle.common_errors(v_figures ->> 'type', v_now - v_window, v_now)
         )

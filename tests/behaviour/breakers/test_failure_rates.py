@@ -138,7 +138,7 @@ def test_others_can_follow_the_same_event_and_a_paused_one_is_not_looked_at(
     driver: Driver,
 ) -> None:
     watch(driver)
-    define(driver, "tell", on="type.failing", filter={"data": {"type": "research"}})
+    define(driver, "tell", on="type.failure_rate_exceeded", filter={"data": {"type": "research"}})
     work(driver, good=0, bad=10)
     driver.rows("select treadle.pause_trigger('t')")
     assert check(driver) == []
