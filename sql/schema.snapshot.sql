@@ -303,7 +303,7 @@ create table treadle.attempts (
 alter table treadle.attempts owner to treadle_owner;
 comment on table treadle.attempts is 'Append-only: one row per attempt that ended without completing its task.';
 comment on column treadle.attempts.reason is 'What ended the attempt: the handler, or the reaper (claim_expired, heartbeat_timeout, timeout).';
-comment on column treadle.attempts.feedback is 'Objections of validators to its output, as a list of strings.';
+comment on column treadle.attempts.feedback is 'Messages of validators about its output, as a list of strings.';
 CREATE INDEX attempts_ended_idx ON treadle.attempts USING btree (ended_at);
 
 -- table treadle.breakers
@@ -377,7 +377,7 @@ create table treadle.concurrency_keys (
 ) with (fillfactor=50);
 alter table treadle.concurrency_keys owner to treadle_owner;
 comment on table treadle.concurrency_keys is 'How many tasks of a key may run at once; a key without a row has one slot.';
-comment on column treadle.concurrency_keys.touched is 'Updated by whatever assigns slots, so that two transactions cannot do it at once.';
+comment on column treadle.concurrency_keys.touched is 'Updated by each transaction that assigns slots, so that two cannot do it at once.';
 
 -- table treadle.dag_history
 create table treadle.dag_history (
@@ -477,7 +477,7 @@ create table treadle.dead_letters (
   constraint dead_letters_review_check CHECK ((num_nonnulls(resolved_at, resolution, reviewer) = ANY (ARRAY[0, 3]))),
 );
 alter table treadle.dead_letters owner to treadle_owner;
-comment on table treadle.dead_letters is 'Tasks that gave up, and the decisions about them; a task can have several.';
+comment on table treadle.dead_letters is 'Dead-lettered tasks, and the decisions about them; a task can have several.';
 comment on column treadle.dead_letters.about is 'The error without its variable parts; see error_pattern.';
 comment on column treadle.dead_letters.fingerprint is 'Group key: dead letters of one class with the same error.';
 CREATE INDEX dead_letters_group_idx ON treadle.dead_letters USING btree (fingerprint, dead_lettered_at) WHERE (resolution IS NULL);
@@ -627,7 +627,7 @@ alter table treadle.gates owner to treadle_owner;
 comment on table treadle.gates is 'Conditions for tasks to start: closed for a while after a rate limit, or limited by rate.';
 comment on column treadle.gates.slowed_until is 'End of its last closing by a rate limit; further rate limits before then are ignored.';
 comment on column treadle.gates.slowdowns is 'Number of consecutive times that a rate limit closed it.';
-comment on column treadle.gates.touched is 'Updated by whatever counts its use, so that nothing is counted twice.';
+comment on column treadle.gates.touched is 'Updated by each transaction that counts its use, so that nothing is counted twice.';
 
 -- table treadle.harness_actions
 create table treadle.harness_actions (
@@ -1210,7 +1210,7 @@ END)),
 alter table treadle.tasks owner to treadle_owner;
 comment on table treadle.tasks is 'One row per task: the authoritative record of its state.';
 comment on column treadle.tasks.rank is 'Order inside a lane, in millionths of a priority point; lower goes first.';
-comment on column treadle.tasks.lease_until is 'After this time the reaper takes the task back.';
+comment on column treadle.tasks.lease_until is 'Time after which the reaper ends the claim.';
 comment on column treadle.tasks.completed_at is 'When the task ended, whatever the outcome.';
 comment on column treadle.tasks.run_at is 'Earliest time to run; null: immediately.';
 comment on column treadle.tasks.delayed_at is 'Start of the delay that ends at retry_at or run_at; null where a caller set the time.';
@@ -1326,7 +1326,7 @@ comment on column treadle.triggers.filter is 'What the event must contain.';
 comment on column treadle.triggers.failure_rate is 'For type.failure_rate_exceeded: the type, the time window and the share of failed attempts.';
 comment on column treadle.triggers.max_depth is 'Maximum length of a chain of triggers, including this one; stops loops.';
 comment on column treadle.triggers.active_at is 'Events before this time are ignored.';
-comment on column treadle.triggers.refused_at is 'When it was last refused to fire.';
+comment on column treadle.triggers.refused_at is 'When a limit last prevented it from firing.';
 comment on column treadle.triggers.checked_at is 'When its failure rate was last checked.';
 comment on column treadle.triggers.passed_at is 'When its failure rate last exceeded the limit.';
 CREATE INDEX triggers_event_idx ON treadle.triggers USING btree (on_event) WHERE (paused_at IS NULL);
@@ -1370,7 +1370,7 @@ create table treadle.waits (
 );
 alter table treadle.waits owner to treadle_owner;
 comment on table treadle.waits is 'Questions, approvals and events that tasks wait for.';
-comment on column treadle.waits.awaited is 'Whether the task gave up its claim until this is answered.';
+comment on column treadle.waits.awaited is 'Whether the task released its claim until this is answered.';
 comment on column treadle.waits.approvers is 'Number of people that must give the same answer.';
 comment on column treadle.waits.event_id is 'The event that answered it; a task receives each event once.';
 comment on column treadle.waits.budget_id is 'The budget that ran out; null: the limit of the task itself.';
@@ -1654,7 +1654,7 @@ comment on column treadle.breaker_status.state is 'closed, open or half_open.';
 comment on column treadle.breaker_status.failures is 'Failures in a row that count now.';
 comment on column treadle.breaker_status.threshold is 'Failures in a row that open it; 0 means that there is no breaker.';
 comment on column treadle.breaker_status.opened_at is 'When it opened last, also if it is closed now.';
-comment on column treadle.breaker_status.opened_by is 'Who opened it manually; null if failures did.';
+comment on column treadle.breaker_status.opened_by is 'Actor that opened it manually; null if failures did.';
 comment on column treadle.breaker_status.probe_at is 'When a probe is due.';
 comment on column treadle.breaker_status.probe_task is 'Task that is the probe now.';
 comment on column treadle.breaker_status.last_failure_at is 'When a task of the type failed last.';
@@ -1701,7 +1701,7 @@ comment on column treadle.budget_status.parked_tasks is 'Tasks that wait for it.
 comment on column treadle.budget_status.open_wait is 'Id of the open question about it.';
 comment on column treadle.budget_status.period_start is 'When the period began.';
 comment on column treadle.budget_status.period_end is 'When the period ends.';
-comment on column treadle.budget_status.set_by is 'Who set it last.';
+comment on column treadle.budget_status.set_by is 'Actor that set it last.';
 comment on column treadle.budget_status.created_at is 'When it was created.';
 grant select on table treadle.budget_status to treadle_observer;
 grant select on table treadle.budget_status to treadle_operator;
@@ -1770,7 +1770,7 @@ comment on column treadle.dag_overview.leaves is 'Ids of tasks that no task insi
 comment on column treadle.dag_overview.budget_usd is 'Limit of its own budget, in dollars.';
 comment on column treadle.dag_overview.cost_usd is 'What its tasks have cost, in dollars.';
 comment on column treadle.dag_overview.project_id is 'Id of its project.';
-comment on column treadle.dag_overview.created_by is 'Who created it.';
+comment on column treadle.dag_overview.created_by is 'Actor that created it.';
 comment on column treadle.dag_overview.created_at is 'When it was created.';
 comment on column treadle.dag_overview.started_at is 'When it started.';
 comment on column treadle.dag_overview.ended_at is 'When it ended; null while it is open.';
@@ -1923,15 +1923,15 @@ create view treadle.dead_letter_decision_log (
   about text,
 );
 alter view treadle.dead_letter_decision_log owner to treadle_owner;
-comment on view treadle.dead_letter_decision_log is 'Decisions about dead letters: who, what, when and why. Rows are never removed.';
+comment on view treadle.dead_letter_decision_log is 'Decisions about dead letters, each with its actor, time and note. Rows are never removed.';
 comment on column treadle.dead_letter_decision_log.id is 'Id of the decision.';
 comment on column treadle.dead_letter_decision_log.at is 'When it was decided.';
 comment on column treadle.dead_letter_decision_log.decision is 'retry, modify_and_retry, cancel or escalate.';
-comment on column treadle.dead_letter_decision_log.actor is 'Who decided.';
-comment on column treadle.dead_letter_decision_log.note is 'Note of the person who decided.';
+comment on column treadle.dead_letter_decision_log.actor is 'Actor that decided.';
+comment on column treadle.dead_letter_decision_log.note is 'Note of the actor that decided.';
 comment on column treadle.dead_letter_decision_log.changes is 'Changes for modify_and_retry.';
 comment on column treadle.dead_letter_decision_log.delay_s is 'Delay of the retry in seconds.';
-comment on column treadle.dead_letter_decision_log.escalated_to is 'Who was asked, for escalate.';
+comment on column treadle.dead_letter_decision_log.escalated_to is 'Person that the dead letter was assigned to, for escalate.';
 comment on column treadle.dead_letter_decision_log.letter_id is 'Id of the dead letter.';
 comment on column treadle.dead_letter_decision_log.task_id is 'Id of the task.';
 comment on column treadle.dead_letter_decision_log.queue is 'Name of its queue.';
@@ -1981,18 +1981,18 @@ comment on column treadle.dead_letter_details.reason is 'Text of the failure.';
 comment on column treadle.dead_letter_details.poison_pill is 'Whether the task killed several workers.';
 comment on column treadle.dead_letter_details.attempts is 'How many attempts were used.';
 comment on column treadle.dead_letter_details.total_cost_usd is 'What the task cost, in dollars.';
-comment on column treadle.dead_letter_details.dead_lettered_at is 'When the task gave up.';
+comment on column treadle.dead_letter_details.dead_lettered_at is 'When the task was dead-lettered.';
 comment on column treadle.dead_letter_details.reviewed is 'Whether it was decided.';
 comment on column treadle.dead_letter_details.resolution is 'Decision: retry, modify_and_retry or cancel.';
 comment on column treadle.dead_letter_details.resolved_at is 'When it was decided.';
-comment on column treadle.dead_letter_details.reviewer is 'Who decided.';
-comment on column treadle.dead_letter_details.note is 'Note of the person who decided.';
+comment on column treadle.dead_letter_details.reviewer is 'Actor that decided.';
+comment on column treadle.dead_letter_details.note is 'Note of the actor that decided.';
 comment on column treadle.dead_letter_details.spec is 'Payload of the task.';
 comment on column treadle.dead_letter_details.history is 'All attempts, as JSON.';
 comment on column treadle.dead_letter_details.fingerprint is 'Identifier shared by errors of the same kind.';
 comment on column treadle.dead_letter_details.about is 'First line of the error with variable parts replaced.';
 comment on column treadle.dead_letter_details.escalated_at is 'When it was escalated.';
-comment on column treadle.dead_letter_details.escalated_to is 'Who was asked.';
+comment on column treadle.dead_letter_details.escalated_to is 'Person that it was assigned to.';
 grant select on table treadle.dead_letter_details to treadle_observer;
 grant select on table treadle.dead_letter_details to treadle_operator;
 
@@ -2027,8 +2027,8 @@ comment on column treadle.dead_letter_groups.types is 'Types of the tasks.';
 comment on column treadle.dead_letter_groups.agents is 'Agents of the last attempts.';
 comment on column treadle.dead_letter_groups.attempts is 'Attempts used in total.';
 comment on column treadle.dead_letter_groups.total_cost_usd is 'What the tasks cost, in dollars.';
-comment on column treadle.dead_letter_groups.first_at is 'When the first of them gave up.';
-comment on column treadle.dead_letter_groups.last_at is 'When the last of them gave up.';
+comment on column treadle.dead_letter_groups.first_at is 'When the first of them was dead-lettered.';
+comment on column treadle.dead_letter_groups.last_at is 'When the last of them was dead-lettered.';
 comment on column treadle.dead_letter_groups.sample_task is 'Id of one of the tasks.';
 comment on column treadle.dead_letter_groups.sample_reason is 'Failure text of that task.';
 grant select on table treadle.dead_letter_groups to treadle_observer;
@@ -2081,14 +2081,14 @@ create view treadle.event_log (
   data jsonb,
 );
 alter view treadle.event_log owner to treadle_owner;
-comment on view treadle.event_log is 'Events: what happened, to what, and who did it.';
+comment on view treadle.event_log is 'All events, each with its kind, subject, actor and data.';
 comment on column treadle.event_log.id is 'Id of the event; it does not give the order in which events are read.';
 comment on column treadle.event_log.at is 'When it happened.';
 comment on column treadle.event_log.kind is 'Kind of the event.';
 comment on column treadle.event_log.task_id is 'Task that the event is about.';
 comment on column treadle.event_log.dag_id is 'DAG that the event is about.';
 comment on column treadle.event_log.queue is 'Queue that the event is about.';
-comment on column treadle.event_log.actor is 'Who did it.';
+comment on column treadle.event_log.actor is 'Actor that did it.';
 comment on column treadle.event_log.key is 'Key of the event, such as a name.';
 comment on column treadle.event_log.data is 'Data of the event.';
 grant select on table treadle.event_log to treadle_observer;
@@ -2114,7 +2114,7 @@ comment on column treadle.gate_status.key is 'Key of the gate.';
 comment on column treadle.gate_status.state is 'open or closed.';
 comment on column treadle.gate_status.closed_until is 'Until when it is closed.';
 comment on column treadle.gate_status.reason is 'Why it is closed.';
-comment on column treadle.gate_status.closed_by is 'Who closed it; null if a limit did.';
+comment on column treadle.gate_status.closed_by is 'Actor that closed it; null if a limit did.';
 comment on column treadle.gate_status.slowdowns is 'Rate limits in a row.';
 comment on column treadle.gate_status.unit is 'What the limit counts: starts, tokens or usd.';
 comment on column treadle.gate_status."limit" is 'Limit per period; null for none.';
@@ -2140,9 +2140,9 @@ comment on column treadle.harness_agent_status.agent_url is 'URL of the agent.';
 comment on column treadle.harness_agent_status.allow_private is 'Whether private addresses are allowed.';
 comment on column treadle.harness_agent_status.nudged_at is 'When it was nudged last.';
 comment on column treadle.harness_agent_status.nudge_error is 'Error of the last nudge; null if it succeeded.';
-comment on column treadle.harness_agent_status.last_seen_at is 'When the agent was heard from last.';
+comment on column treadle.harness_agent_status.last_seen_at is 'When the agent sent its last request.';
 comment on column treadle.harness_agent_status.created_at is 'When nudges were allowed.';
-comment on column treadle.harness_agent_status.created_by is 'Who allowed nudges.';
+comment on column treadle.harness_agent_status.created_by is 'Actor that allowed nudges.';
 grant select on table treadle.harness_agent_status to treadle_observer;
 grant select on table treadle.harness_agent_status to treadle_operator;
 
@@ -2308,7 +2308,7 @@ comment on column treadle.push_agent_status.last_sent_at is 'When a task was sen
 comment on column treadle.push_agent_status.last_outcome is 'How its last submission ended.';
 comment on column treadle.push_agent_status.last_error is 'Text of the last error.';
 comment on column treadle.push_agent_status.created_at is 'When it was created.';
-comment on column treadle.push_agent_status.created_by is 'Who created it.';
+comment on column treadle.push_agent_status.created_by is 'Actor that created it.';
 grant select on table treadle.push_agent_status to treadle_observer;
 grant select on table treadle.push_agent_status to treadle_operator;
 
@@ -2482,7 +2482,7 @@ comment on column treadle.schedule_log.status is 'queued, failed, or why the tim
 comment on column treadle.schedule_log.now is 'Current state of its task or DAG.';
 comment on column treadle.schedule_log.task_id is 'Task that it created.';
 comment on column treadle.schedule_log.dag_id is 'DAG that it created.';
-comment on column treadle.schedule_log.actor is 'Who asked for an extra run.';
+comment on column treadle.schedule_log.actor is 'Actor that asked for an extra run.';
 comment on column treadle.schedule_log.error is 'Why it failed.';
 comment on column treadle.schedule_log.id is 'Id of the row.';
 grant select on table treadle.schedule_log to treadle_observer;
@@ -2540,10 +2540,10 @@ comment on column treadle.schedule_status.overlap is 'What happens while an earl
 comment on column treadle.schedule_status.grace_s is 'Seconds after which a time counts as missed.';
 comment on column treadle.schedule_status.template is 'Template of the task or DAG.';
 comment on column treadle.schedule_status.paused_at is 'When it was paused; null if it is not.';
-comment on column treadle.schedule_status.paused_by is 'Who paused it.';
+comment on column treadle.schedule_status.paused_by is 'Actor that paused it.';
 comment on column treadle.schedule_status.paused_reason is 'Why it was paused.';
 comment on column treadle.schedule_status.in_code is 'Whether application code declares it.';
-comment on column treadle.schedule_status.created_by is 'Who created it.';
+comment on column treadle.schedule_status.created_by is 'Actor that created it.';
 comment on column treadle.schedule_status.created_at is 'When it was created.';
 comment on column treadle.schedule_status.updated_at is 'When it was changed last.';
 comment on column treadle.schedule_status.id is 'Id of the schedule.';
@@ -2567,7 +2567,7 @@ comment on column treadle.stuck.status is 'State of the tasks.';
 comment on column treadle.stuck.queue is 'Queue of the tasks.';
 comment on column treadle.stuck.type is 'Type of the tasks.';
 comment on column treadle.stuck.tasks is 'How many tasks are affected.';
-comment on column treadle.stuck.since is 'Since when.';
+comment on column treadle.stuck.since is 'Since when the oldest of them has waited.';
 comment on column treadle.stuck.example_id is 'Id of one of the tasks.';
 grant select on table treadle.stuck to treadle_observer;
 grant select on table treadle.stuck to treadle_operator;
@@ -2720,7 +2720,7 @@ comment on column treadle.task_details.consumer is 'Name of the consumer that ta
 comment on column treadle.task_details.consumed_at is 'When the consumer took the result.';
 comment on column treadle.task_details.external_ref is 'Reference in another system.';
 comment on column treadle.task_details.tags is 'Tags.';
-comment on column treadle.task_details.created_by is 'Who created it.';
+comment on column treadle.task_details.created_by is 'Actor that created it.';
 comment on column treadle.task_details.source is 'Where the task comes from, such as schedule or trigger.';
 comment on column treadle.task_details.source_job is 'Name of the schedule, trigger or job.';
 comment on column treadle.task_details.notes is 'Notes of people.';
@@ -2864,9 +2864,9 @@ comment on column treadle.token_status.project_id is 'Id of its project.';
 comment on column treadle.token_status.expires_at is 'When it expires; null for never.';
 comment on column treadle.token_status.last_used_at is 'When it was used last, to the minute.';
 comment on column treadle.token_status.created_at is 'When it was created.';
-comment on column treadle.token_status.created_by is 'Who created it.';
+comment on column treadle.token_status.created_by is 'Actor that created it.';
 comment on column treadle.token_status.revoked_at is 'When it was revoked.';
-comment on column treadle.token_status.revoked_by is 'Who revoked it.';
+comment on column treadle.token_status.revoked_by is 'Actor that revoked it.';
 grant select on table treadle.token_status to treadle_observer;
 grant select on table treadle.token_status to treadle_operator;
 
@@ -2963,9 +2963,9 @@ comment on column treadle.trigger_status.last_error is 'Text of the last error.'
 comment on column treadle.trigger_status.error_at is 'When the last error occurred.';
 comment on column treadle.trigger_status.passed_at is 'When its failure rate was exceeded last.';
 comment on column treadle.trigger_status.paused_at is 'When it was paused; null if it is not.';
-comment on column treadle.trigger_status.paused_by is 'Who paused it.';
+comment on column treadle.trigger_status.paused_by is 'Actor that paused it.';
 comment on column treadle.trigger_status.paused_reason is 'Why it was paused.';
-comment on column treadle.trigger_status.created_by is 'Who created it.';
+comment on column treadle.trigger_status.created_by is 'Actor that created it.';
 comment on column treadle.trigger_status.created_at is 'When it was created.';
 comment on column treadle.trigger_status.updated_at is 'When it was changed last.';
 comment on column treadle.trigger_status.id is 'Id of the trigger.';
@@ -3001,7 +3001,7 @@ comment on view treadle.type_status is 'Task types with their settings and state
 comment on column treadle.type_status.type is 'Name of the type.';
 comment on column treadle.type_status.state is 'open, paused, closed (by a gate), breaker open or breaker half-open.';
 comment on column treadle.type_status.paused_at is 'When it was paused; null if it is not.';
-comment on column treadle.type_status.paused_by is 'Who paused it.';
+comment on column treadle.type_status.paused_by is 'Actor that paused it.';
 comment on column treadle.type_status.paused_reason is 'Why it was paused.';
 comment on column treadle.type_status.description is 'Description for people.';
 comment on column treadle.type_status.priority is 'Default priority of its tasks.';
@@ -3079,7 +3079,7 @@ comment on column treadle.wait_details.on_expiry is 'What happens then: deny, fa
 comment on column treadle.wait_details.default_answer is 'Answer if it expires with default.';
 comment on column treadle.wait_details.escalated_at is 'When it was escalated.';
 comment on column treadle.wait_details.answer is 'Final answer.';
-comment on column treadle.wait_details.answered_by is 'Who gave the final answer.';
+comment on column treadle.wait_details.answered_by is 'Actor that gave the final answer.';
 comment on column treadle.wait_details.note is 'Note with the answer.';
 comment on column treadle.wait_details.opened_at is 'When it was opened.';
 comment on column treadle.wait_details.ended_at is 'When it ended; null while it is open.';
@@ -3155,7 +3155,7 @@ comment on column treadle.webhook_status.allow_private is 'Whether private addre
 comment on column treadle.webhook_status.status is 'active, failing or paused.';
 comment on column treadle.webhook_status.reason is 'Why it is paused.';
 comment on column treadle.webhook_status.failures is 'Failures in a row.';
-comment on column treadle.webhook_status.failed_since_at is 'Since when deliveries fail.';
+comment on column treadle.webhook_status.failed_since_at is 'When the first of these failures occurred.';
 comment on column treadle.webhook_status.next_try_at is 'When the next delivery is tried.';
 comment on column treadle.webhook_status.last_status is 'HTTP status of the last response.';
 comment on column treadle.webhook_status.last_error is 'Text of the last error.';
@@ -3166,7 +3166,7 @@ comment on column treadle.webhook_status.unread is 'Events that it has not read 
 comment on column treadle.webhook_status.delivering is 'Whether a notifier has its lease now.';
 comment on column treadle.webhook_status.rotated_until is 'Until when the old secret also signs.';
 comment on column treadle.webhook_status.created_at is 'When it was created.';
-comment on column treadle.webhook_status.created_by is 'Who created it.';
+comment on column treadle.webhook_status.created_by is 'Actor that created it.';
 grant select on table treadle.webhook_status to treadle_observer;
 grant select on table treadle.webhook_status to treadle_operator;
 
@@ -3183,15 +3183,15 @@ create view treadle.work_changes (
   number bigint,
 );
 alter view treadle.work_changes owner to treadle_owner;
-comment on view treadle.work_changes is 'The log of work items: who changed what, when and why.';
+comment on view treadle.work_changes is 'The log of work items: each change with its actor, time and note.';
 comment on column treadle.work_changes.id is 'Id of the change.';
 comment on column treadle.work_changes.work_item_id is 'Id of the work item.';
 comment on column treadle.work_changes.at is 'When it happened.';
-comment on column treadle.work_changes.actor is 'Who did it.';
+comment on column treadle.work_changes.actor is 'Actor that did it.';
 comment on column treadle.work_changes.from_status is 'Status before; null for a new item.';
 comment on column treadle.work_changes.to_status is 'Status after.';
 comment on column treadle.work_changes.agent is 'Agent of the item.';
-comment on column treadle.work_changes.note is 'What was said.';
+comment on column treadle.work_changes.note is 'Note about the change.';
 comment on column treadle.work_changes.number is 'Position in the log.';
 grant select on table treadle.work_changes to treadle_observer;
 grant select on table treadle.work_changes to treadle_operator;
@@ -3247,7 +3247,7 @@ comment on column treadle.work_items.payload is 'Data of the item.';
 comment on column treadle.work_items.priority is 'Priority from 1 (highest) to 5.';
 comment on column treadle.work_items.status is 'Status in the work API.';
 comment on column treadle.work_items.assigned_agent is 'Agent that it is given to.';
-comment on column treadle.work_items.created_by is 'Who created it.';
+comment on column treadle.work_items.created_by is 'Actor that created it.';
 comment on column treadle.work_items.created_at is 'When it was created.';
 comment on column treadle.work_items.updated_at is 'When it was changed last.';
 comment on column treadle.work_items.completed_at is 'When it ended; null while it is open.';
@@ -3309,7 +3309,7 @@ create function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optiona
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a632b76eea90748e1c2da49aca1921384aa59cd311b78a145742b22ce7cf71d1
+  as sha256 c8e1bbdb031b22c6f50e3db0fe87ec6967fbdb3351b80331e62e9d9d6f0ef152
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3960,7 +3960,7 @@ create function treadle.check_breaker(p_breaker jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6bd4582a0dd252498cc59ca29ea6dcbd30d1ac83c307885173a0b4ab69b9d32c
+  as sha256 facc314d8a4c02a18d7e18f5034fe962693628eb548cd196ac97ef17a02da054
   owner treadle_owner
   without a comment
 
@@ -3969,7 +3969,7 @@ create function treadle.check_calls(p_calls jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 30055b0ecb8fd072d14f55d82560b8a649f6e9c2ef5edbaf9b3cc94e44fe038c
+  as sha256 0135f28b2d98a1e60ab6d8779ee4406942000bcdfb934e0acd1aa4f0ea31d99b
   owner treadle_owner
   without a comment
 
@@ -4005,7 +4005,7 @@ create function treadle.check_document(p_name text, p_value jsonb, p_max_bytes i
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7c6f63ee2fcf0c119fee4310d5a23acf8d3f32f86efb20641ece601cf171b917
+  as sha256 bc24414e584da61c322eb681bc5b9024f22b90287f6b63ab35011a3325a7cdd7
   owner treadle_owner
   without a comment
 
@@ -4042,7 +4042,7 @@ create function treadle.check_filter(p_filter jsonb, p_allowed text[], p_default
   returns text[]
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 212203bc22d0344eb55f9c66782327fd2a9263e69013d4d1b36ccdba5a61873d
+  as sha256 2a46bfada88ba5819648442ef9cfe9c52f3acc326c0af3837dba9ef3c73a3b12
   owner treadle_owner
   without a comment
 
@@ -4060,16 +4060,16 @@ create function treadle.check_key(p_key text, p_max integer, p_min integer)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 962087abcf8eead0f6e64592d024377816a19e22b2c208fefdb6178e49687c46
+  as sha256 9459bbef986991984936857d254f493f3eb473a1ea9be3bf94175ea0d1c3a2fd
   owner treadle_owner
   without a comment
 
--- function treadle.check_kinds(p_kinds text[], p_endings boolean, p_argument text)
-create function treadle.check_kinds(p_kinds text[], p_endings boolean, p_argument text)
+-- function treadle.check_kinds(p_kinds text[], p_wildcards boolean, p_argument text)
+create function treadle.check_kinds(p_kinds text[], p_wildcards boolean, p_argument text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 404e5383c84c0fa00e66a7ed6263ad10a68bb871b674b09f076bd154d8027e0b
+  as sha256 12ca963e9d5bf818b36714c6f1fa2f7270f33a40fabf2962a52ac1c00086b0ce
   owner treadle_owner
   without a comment
 
@@ -4114,7 +4114,7 @@ create function treadle.check_nodes(p_tasks jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a904f3c4e8c4e3bde8e3e4f5b467bb31ee226211e3c3e39c0208759b02fd8896
+  as sha256 2ceeb9b8ad504ef655221fc11c9ee7604da4c1956e290117aefe15973af7043e
   owner treadle_owner
   without a comment
 
@@ -4123,7 +4123,7 @@ create function treadle.check_options(p_options jsonb, p_use text, p_also text[]
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 01539dd34443b67f913428305dea1a89985ac5f5899f724de51f4fd763617bf7
+  as sha256 e96826029dcc05e849ad18a2963d728a600becae59e1de41614d2d5dfe79ded7
   owner treadle_owner
   without a comment
 
@@ -4168,7 +4168,7 @@ create function treadle.check_retry(p_retry jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f5095adf9d858cc3da78b715f98794b951bacf538aaa68781dd71dbe8eac6604
+  as sha256 3c3e42a29393e0a06a1436fef3484c5556af77f94fc5dc08ad5c24cc86534155
   owner treadle_owner
   without a comment
 
@@ -4195,7 +4195,7 @@ create function treadle.check_schema(p_schema jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e1b3d120703ea23b94f39846dfba4fa8ef2240ae14098f4568faa9268ba1185d
+  as sha256 5a9231c6052013c6d7e8b8b711c31d3cb4965ea088ce592cf67cc6713cbcebc4
   owner treadle_owner
   without a comment
 
@@ -4204,7 +4204,7 @@ create function treadle.check_settings(p_settings jsonb, p_known text[])
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 57bd7f614df266712f1f65cb31a1c889a8c923afe12058e575d3f59c5ee74e80
+  as sha256 452b0ec1eab66ede08e151890e3b6e40b6aa3b8ef694c2e6b1f495eeba801545
   owner treadle_owner
   without a comment
 
@@ -4213,7 +4213,7 @@ create function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 8bb329578fadb518b6574eca1011bab900663e3d319abbcaf42894f3eb10273a
+  as sha256 2235420d01e06cb311c2503ad89fbe7c9fd46aa3d8c4f053d7c07847383bf70e
   owner treadle_owner
   without a comment
 
@@ -4285,7 +4285,7 @@ create function treadle.check_trigger(p_trigger treadle.triggers)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c5e927ca2a1ab9ff2d26d4995aebcc38a1d1a8d7ac9b93fea35576cc6d5f1979
+  as sha256 31ada03a2f7036c4a46c5253c1bf8b971609e5b7867414172007f21153fc6d06
   owner treadle_owner
   without a comment
 
@@ -4312,7 +4312,7 @@ create function treadle.check_wait_types(p_given jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7d220a5f062c789229c06772f2d92205a73f5fe401822ce219470eaee4e410e4
+  as sha256 aa036887061ba97ce48ce3b8a171b7543db866e20f37295d631a225a0822c8c5
   owner treadle_owner
   without a comment
 
@@ -4321,7 +4321,7 @@ create function treadle.check_webhook(p_hook treadle.webhooks)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4cd78118b40c3c627cf2af1dfa07aa703b7902fa8da636c67794d5639f4a0769
+  as sha256 060214bb61af1a52715d4e7bb2feeba31b489035237bd9cb492f820bb5902030
   owner treadle_owner
   without a comment
 
@@ -4548,7 +4548,7 @@ create function treadle.complete_harness_task(p_id uuid, p_token uuid, p_decisio
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7184d3c45ec6852fbe8c118b8eed7247536cf3f3858d4c037de4cc535408d7d3
+  as sha256 b58024fb514731091c08cf3a3b391346439d052d0c37f675c028306296cd63fd
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4634,7 +4634,7 @@ create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boo
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c4f2c65b0bce4052e3672a8b343131a77ba4f0ba8db4ea2cceeb8da5c519e3e9
+  as sha256 e69885f5d4399bb15fdc0dc9069c4d4ca70307b195ab6b5589d1165c87687688
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -4785,7 +4785,7 @@ create function treadle.declare_schedules(p_schedules jsonb, p_actor text DEFAUL
   returns TABLE(name text, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 578a5d071ecf14a2a521510f1ddcfab74c7ebfba8a373a82c55c13330f8afeec
+  as sha256 909b51962eddeab436fd497326b7e1eb93ac5b1ae7843cbb73be651f7da318ca
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -4796,7 +4796,7 @@ create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 256776665fe8183e59d60f6d823ff2cf3b99b24b9bd458bf3e39342b9421242e
+  as sha256 aa03d139d969c227e5da8d1aa121e805f21d609e48f72362bf7be0efd92cf265
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -4943,7 +4943,7 @@ create function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
   set search_path=pg_catalog, pg_temp
   as sha256 5e80b2cb224a113064f5360a039aec76399bbd84adf11156afca2e995e3e6b84
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.dispatch_targets(p_cooldown_s double precision)
 create function treadle.dispatch_targets(p_cooldown_s double precision DEFAULT 0)
@@ -4988,7 +4988,7 @@ create function treadle.dry_run_schedule(p_schedule treadle.schedules)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7ce396263c93cebf2207be9025e3679aa23d844b6f291e83bb92a4859d0d7bfd
+  as sha256 cc9e26eada389ad6a10ca66fd111ef99686f35b10cc95c2528740e8a1b1500fb
   owner treadle_owner
   without a comment
 
@@ -5023,7 +5023,7 @@ create function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
   returns jsonb
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 af88477e803845942b5f599bfd0db559410b887418b66bdd4f3718086c952dd2
+  as sha256 a8a8971d48ad3b2afa4c1c61cb39b217ec8bf860930491ef8161fdb7995a8151
   owner treadle_owner
   without a comment
 
@@ -5185,7 +5185,7 @@ create function treadle.enqueue_harness_task(p_agent_url text, p_payload jsonb, 
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 12dc36fe0b8ebbe9f5bdcff8197011fe4616a373a1b7e788f20b1b91bd7cb4fe
+  as sha256 509d7fd6b14f8d832930e35540792aa8f8d07d7ea27b6dcd74768513b59972cc
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5206,7 +5206,7 @@ create function treadle.enqueue_tasks(p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 5a063602aa0809e4ede3c32c94f392220074ae38f6773d1041b3c41553d091d4
+  as sha256 6e9ece8e92b7f46fd22bf16bf1cea0b0be65e3e14df1448399f93097f83f1c34
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5644,7 +5644,7 @@ create function treadle.find_secret(p_value jsonb)
   returns text
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 38d4b8723d1f0a89e0a70738995ef9f0ef47d49c99c6991c2ccf1b4e0bc93cf8
+  as sha256 de6b5a6601d8c4efd6c2830a341a4a2074247a2f38555d56c72b0812480affb0
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6914,7 +6914,7 @@ create function treadle.parse_time(p_text text, p_now timestamp with time zone)
   returns timestamp with time zone
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7288effddc95ca1097fbb5f13c85db24914ebe30601a28bf2d6f84a089bc3c7a
+  as sha256 e166dcb532935413f94e64e844b2188ebb09fb6f587039a145a1c2e26d40603b
   owner treadle_owner
   without a comment
 
@@ -6923,7 +6923,7 @@ create function treadle.pass_gates(p_rows tid[], p_wait boolean)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 196c37081bbc8f4aff190138170c69060e411e143b513ca40d381db9e7505980
+  as sha256 0ad6bdaabe34c6fc10dfb761a3ba1efaf47cf470f5c055fb10ed86768f923716
   owner treadle_owner
   without a comment
 
@@ -7108,7 +7108,7 @@ create function treadle.prepare_wait(p_wait jsonb, p_now timestamp with time zon
   returns treadle.waits
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 39ca666f1670c361ba3921bdc37ae2dc5790a5aa974ea6f9929587fdabd3eb0d
+  as sha256 ec8dee891c5ba230fc1e451274b6d0944e78ef1dc76efcfba4ef9d55ec1204ab
   owner treadle_owner
   without a comment
 
@@ -7139,7 +7139,7 @@ create function treadle.priority_of_urgency(p_urgency integer)
   returns smallint
   language plpgsql immutable security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 d10252d09930e37ba29bc1382eb86a172225b8d5f67146654ebd34cd71d52e33
+  as sha256 53cc35bfe27981905df9fe72f6950285de5b6dc87d208f0391319a6615598559
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -7189,7 +7189,7 @@ create function treadle.propagate_ended(p_ids uuid[], p_now timestamp with time 
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 665325c0f8cf2ba746bd14669688b43e2f500fe845a573489cf34e881aa26e48
+  as sha256 27d6cc18fa3f0a7325d8b57ae6b3a2fcc70630a657597102ba811c3d2a8340b4
   owner treadle_owner
   without a comment
 
@@ -7318,7 +7318,7 @@ create function treadle.push_spec(p_request jsonb)
   returns jsonb
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 77eb3c5af89d770c670a93089b25c57811d88f00eccf3eae2ad79d8b070e8413
+  as sha256 30e2b78519f41fe55c6559ed251a1058189e6fb19c99a6c29a7ec83bc2be55e6
   owner treadle_owner
   without a comment
 
@@ -7354,7 +7354,7 @@ create function treadle.raise_artifact_not_found(p_reference text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2edbba289b85d8030b070719bdac5d436b0b8c229402195779d7c6b7b3384bdb
+  as sha256 a7372e2e22469c63a3eee01c301eae1c3bf1076be1c954fbd522d7d7e5d654cd
   owner treadle_owner
   without a comment
 
@@ -7399,7 +7399,7 @@ create function treadle.raise_if_lost(p_id uuid, p_verdict text)
   returns text
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b9c225c51724d1865093f7b16cfeddb4967bffd721536905648413806eaa1a81
+  as sha256 f491881d4afee8fb6922b1058ea04b31e47c9d7e51dea3ba9b5bb9030c43d4f5
   owner treadle_owner
   without a comment
 
@@ -7417,7 +7417,7 @@ create function treadle.raise_invalid_priority(p_priority integer)
   returns void
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b832603f43b390f68b3f8fb263fe9b23e23826e6e583d8eb1590d87d7630ae0e
+  as sha256 633cbc38b2d5853e7b720e928ee1bbb3a7e5023633fbe6cbd9ea9a9b20e74557
   owner treadle_owner
   without a comment
 
@@ -7490,7 +7490,7 @@ create function treadle.rate_problem(p_rate jsonb)
   returns text
   language sql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e6850557177a7359d3588368987e72d3f1b9a798f1e483580c35b19697d188e4
+  as sha256 41ae755296a805b538c5a0ed1c84a829f87e4920ecf741f15436c2f500bd0cc4
   owner treadle_owner
   without a comment
 
@@ -7612,7 +7612,7 @@ create function treadle.receive_webhook(p_name text, p_payload jsonb, p_headers 
   returns bigint
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 162e748191b3ccfd8b6798e291923784953cf73c3c9b852d6940b1f700dfd58e
+  as sha256 f52ae95275836ba4463a362bab98dfbdaa3cca13884c2e9b405bbafd07d49e7d
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7624,7 +7624,7 @@ create function treadle.record_artifact(p_id uuid, p_token uuid, p_name text, p_
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 70f82686f87e6be3b4ea1b8c7331854cd3c744b7836abed4a4a795ad8272d843
+  as sha256 64ddb470eb78f05fe56103fd9da5201ee28d8ce25926cbe1962c927934731112
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -7995,7 +7995,7 @@ create function treadle.report_problem(p_report jsonb)
   returns text
   language sql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c4275ba5e262352cfe2a179c604393178959e1b17ee3fd910c7f66ce0d524bea
+  as sha256 deb572ebc24a64e4e7df6884cfa52b27ae4dc1368a1e055298e8bf7ab42bb0f7
   owner treadle_owner
   without a comment
 
@@ -8174,7 +8174,7 @@ create function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4d2f84ee7bf5bf042128f3a6c17bc2c8eb977af3838057f3ae853fa98bbec0ef
+  as sha256 badeef5c83f4dc080ba19cd9a87e2e1158ffc108282ec8484b5b454a359e3a9d
   owner treadle_owner
   without a comment
 
@@ -8219,7 +8219,7 @@ create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_ru
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c0cff4f707467350324664953ab46238a10979a0321a8f2829f8ade62373b2a5
+  as sha256 aad1b69a0ff2d6a96f008dbad5bb5af65b032f62cd1f8b9e1839ff093f752cd1
   owner treadle_owner
   without a comment
 
@@ -8571,7 +8571,7 @@ create function treadle.set_retention(p_kind text, p_keep_s double precision, p_
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 32714304227df92efa74da807a1d1464d301f6512c6d0b07ae291c3d043804a1
+  as sha256 7d010501599eb68ea356060ff2a464149d11e3eda4c58ec091200295b8a1da76
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8887,7 +8887,7 @@ create function treadle.test_trigger(p_name text, p_event bigint DEFAULT NULL::b
   returns jsonb
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ee318a5a7072ded966ca80420e97d9b719085877399ec8bb4974e89ef9e5ea71
+  as sha256 4afd0010e7fae68272b1c10a00f65d62f0b84316f997d2c8d33eee3e6691f3fb
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -9095,7 +9095,7 @@ create function treadle.update_work_item(p_id uuid, p_changes jsonb, p_actor tex
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c16ad222a3c755054f7b953ea4e1a7e3bb48ba665dab247d22a7f16850775811
+  as sha256 ae631414a781168da4b4aef853fe90f5bf5bdf9645eab042432743cd6d25fbd4
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -9259,7 +9259,7 @@ create function treadle.why_breaker(p_lane treadle.lanes, p_now timestamp with t
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 fac537f495dce943d7c3aaa788afef6af26bf1f1a82419d109179ee4251c07de
+  as sha256 456666b45fedc62c0444f5ebc58c8f6f8475209be2bdc3093bf1f4638001e696
   owner treadle_owner
   without a comment
 
@@ -9268,7 +9268,7 @@ create function treadle.why_claimed(p_task treadle.tasks, p_now timestamp with t
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 9a0e3f81e5172d69657f36ac1ef822a20845bc98b0659c28bdb8b0ee67064542
+  as sha256 2c63b219ed555da4ffa71b31deb1cc06b4bdcdf5de046239ce7d8eae808e2dc4
   owner treadle_owner
   without a comment
 
@@ -9277,7 +9277,7 @@ create function treadle.why_dependencies(p_task treadle.tasks)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 d9c0efe44bcef920d9c0c1798f417eaefd1bc67c861315fb27a15e30abaceaa8
+  as sha256 55debc3e6c503d53e5ee7da5f86fc36ff10798c92328372a1f9a5f7545db5a77
   owner treadle_owner
   without a comment
 
@@ -9286,7 +9286,7 @@ create function treadle.why_ended(p_task treadle.tasks, p_now timestamp with tim
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 2c7aa63c2a1b72d4edaae859bdc9a5baf829b3d7a5f5851e1852a6b0cfd046ff
+  as sha256 a153ed1255f39c11aa6b849c037a38dc81560adfb8bbfa2ae9b888f102322610
   owner treadle_owner
   without a comment
 
@@ -9295,7 +9295,7 @@ create function treadle.why_gates(p_lane treadle.lanes, p_now timestamp with tim
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language sql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 031c89925c59ebdd612fc96a0f82de2891b923e6586d106ca6946ca8380cfbd3
+  as sha256 62cd301bd0be34f7b3ef3022980701d2975dc870baa7fc5cbff58810a2e1fbd8
   owner treadle_owner
   without a comment
 
@@ -9340,7 +9340,7 @@ create function treadle.why_paused(p_lane treadle.lanes)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language sql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 4a3ff8be01f1c3c4d2f4e09b53fff39c80f66b097a3de840c8659bfdfe73ad16
+  as sha256 3efa30532d99819a73195f3dfc945ac401c2a824d13a0f1c26cb1e999dd4ceab
   owner treadle_owner
   without a comment
 
@@ -9376,7 +9376,7 @@ create function treadle.why_time(p_task treadle.tasks, p_now timestamp with time
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 ca68c54bd2245a69d852b55f2237a581a0be903d392c87c5fe616acc6e319955
+  as sha256 87f01317f5ec6e638e9731e1d28cc0d0f528b58ae6afcf22a17559e94f1df87d
   owner treadle_owner
   without a comment
 

@@ -145,7 +145,7 @@ comment on column treadle.triggers.failure_rate is
 comment on column treadle.triggers.max_depth is
 'Maximum length of a chain of triggers, including this one; stops loops.';
 comment on column treadle.triggers.active_at is 'Events before this time are ignored.';
-comment on column treadle.triggers.refused_at is 'When it was last refused to fire.';
+comment on column treadle.triggers.refused_at is 'When a limit last prevented it from firing.';
 comment on column treadle.triggers.checked_at is 'When its failure rate was last checked.';
 comment on column treadle.triggers.passed_at is 'When its failure rate last exceeded the limit.';
 

@@ -66,7 +66,8 @@ where
   )
 union all
 select
-  'it depends on ' || coalesce(dead.name, dead.id::text) || ', which gave up: ' || coalesce(
+  'it depends on ' || coalesce(dead.name, dead.id::text)
+  || ', which was dead-lettered: ' || coalesce(
     dead.failure_reason, dead.failure_class
   ),
   'pending',
@@ -141,7 +142,7 @@ comment on column treadle.stuck.status is 'State of the tasks.';
 comment on column treadle.stuck.queue is 'Queue of the tasks.';
 comment on column treadle.stuck.type is 'Type of the tasks.';
 comment on column treadle.stuck.tasks is 'How many tasks are affected.';
-comment on column treadle.stuck.since is 'Since when.';
+comment on column treadle.stuck.since is 'Since when the oldest of them has waited.';
 comment on column treadle.stuck.example_id is 'Id of one of the tasks.';
 
 grant select on treadle.stuck to treadle_observer, treadle_operator;

@@ -65,8 +65,7 @@ begin
 end;
 $$;
 
--- close_budget_waits: close the questions about a budget that now has the amount that was asked
--- for.
+-- close_budget_waits: close the questions about a budget that now has the requested amount.
 --
 -- Concurrency: waits of locked tasks are left to review_budgets.
 -- Lock order:  tasks (skips locked rows), waits, steps.

@@ -1,4 +1,4 @@
--- review_budgets: look at budgets with waiting tasks: release tasks, ask people, or give tasks up.
+-- review_budgets: review budgets with waiting tasks: release tasks, ask people, or give tasks up.
 --
 -- A task that cannot be moved does not stop the others. It is reported in problem; pass its id in
 -- p_skip to leave it out.

@@ -58,6 +58,6 @@ end;
 $$;
 
 comment on function treadle.validate_tasks(uuid[], uuid[]) is
-'Mark running tasks as validating; returns for each whether the claim still holds.';
+'Mark running tasks as validating; returns for each whether the claim is still valid.';
 
 grant execute on function treadle.validate_tasks(uuid[], uuid[]) to treadle_worker;

@@ -54,7 +54,7 @@ begin
     blocked_count = tasks.blocked_count + v_left,
     status = case when tasks.status = 'ready' then 'pending' else tasks.status end,
     slot = null,
-    -- A result from before this dependency is not accepted any more.
+    -- A result from before this dependency is no longer accepted.
     last_token = null
   where tasks.id = p_task and v_left > 0
   returning tasks.ctid into v_row;

@@ -51,7 +51,7 @@ begin
         edges.task_id as id,
         format(
           'it depends on %s, which %s%s', coalesce(tasks.name, tasks.id::text),
-          case tasks.status when 'cancelled' then 'was cancelled' else 'gave up' end,
+          case tasks.status when 'cancelled' then 'was cancelled' else 'was dead-lettered' end,
           coalesce(': ' || tasks.failure_reason, '')
         ) as because
       from unnest(v_dead || v_cancelled) as ended (id)

@@ -61,12 +61,12 @@ $$;
 
 -- check_kinds: reject event kinds that can never occur.
 --
--- With p_endings, a trailing * matches any ending; otherwise * is rejected.
+-- With p_wildcards, a trailing * matches any ending; otherwise * is rejected.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_kinds(
   p_kinds     text[],
-  p_endings   boolean,
+  p_wildcards boolean,
   p_argument  text
 )
 returns void
@@ -86,7 +86,7 @@ begin
     case
       when right(kinds.pattern, 1) <> '*'
         then cardinality(beside.kinds) > 0 and kinds.pattern <> all (beside.kinds)
-      when p_endings
+      when p_wildcards
         then cardinality(beside.kinds) > 0 and not exists (
           select from unnest(beside.kinds) as own (kind)
           where starts_with(own.kind, left(kinds.pattern, -1))

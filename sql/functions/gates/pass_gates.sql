@@ -1,4 +1,4 @@
--- pass_gates: return the tasks that the rate limits let through, in their order.
+-- pass_gates: return the tasks that the rate limits allow to start, in their order.
 --
 -- Concurrency: exact, because the gates are locked and updated before their use is read. Gates
 -- locked by others are waited for only with p_wait; otherwise their tasks are left out.
@@ -161,7 +161,7 @@ begin
         v_left[v_task.gates[v_at]] > 0 and v_left[v_task.gates[v_at]] >= v_task.needs[v_at], false
       );
       if v_left[v_task.gates[v_at]] < greatest(v_task.needs[v_at], 0.000001) then
-        -- A later task does not overtake, however little it needs.
+        -- A later task does not overtake an earlier one, however little it needs.
         v_left[v_task.gates[v_at]] := null;
         v_short[v_task.gates[v_at]] := v_task.needs[v_at];
       end if;

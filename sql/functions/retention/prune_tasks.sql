@@ -14,8 +14,8 @@
 
 -- find_prunable: find tasks whose retention is over, in physical order, from a position on.
 --
--- At most p_limit tasks from at most 2048 pages; place is where the next call starts, null at the
--- end of the table. If no queue has a retention, that is at once.
+-- Reads at most 2048 pages and returns at most p_limit tasks; place is where the next call starts,
+-- null at the end of the table, and null at once if no queue has a retention.
 create or replace function treadle.find_prunable(p_after tid, p_limit integer, p_skip uuid[])
 returns treadle.found_tasks
 language plpgsql

@@ -36,7 +36,8 @@ begin
     )
   end;
   if not isfinite(v_at) then
-    raise data_exception using message = format('%L is not a time', treadle.excerpt_name(p_text));
+    raise data_exception using
+      message = format('%L is not a valid time', treadle.excerpt_name(p_text));
   end if;
   return v_at;
 end;
@@ -64,7 +65,7 @@ declare
   v_states  text[] := p_default;
 begin
   v_problem := case
-    when jsonb_typeof(p_filter) is distinct from 'object' then 'it must be a json object'
+    when jsonb_typeof(p_filter) is distinct from 'object' then 'it must be a JSON object'
     when p_filter = '{}' then 'it is empty and would match every task'
     else (
       select case

@@ -28,7 +28,7 @@ begin
     or jsonb_path_exists(coalesce(p_changes -> 'unset', '[]'), 'strict $ ? (@.type() != "array")')
     or jsonb_path_exists(p_changes, '$.unset[*] ? (@.type() != "string")') then
     perform treadle.raise_error(
-      'spec and set must be json objects, unset a list of paths',
+      'spec and set must be JSON objects, unset a list of paths',
       jsonb_build_object('argument', 'changes'),
       'For example {"set": {"options.depth": 2}, "unset": ["url"]}.'
     );
@@ -88,7 +88,7 @@ as $$
     )
 $$;
 
--- reset_expired_waits: let a retried task ask again what was not answered in time.
+-- reset_expired_waits: let a retried task ask questions again that were not answered in time.
 --
 -- Concurrency: the caller has locked the task.
 -- Lock order:  waits, steps; after tasks.
@@ -180,7 +180,7 @@ begin
       when v_new.run_at is not distinct from tasks.run_at then tasks.delayed_at
     end,
     completed_at = null,
-    -- A result of the old round is not accepted any more.
+    -- A result of the old round is no longer accepted.
     last_token = null
   where tasks.id = p_task.id;
 

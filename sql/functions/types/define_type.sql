@@ -44,7 +44,7 @@ begin
     order by each.key
     limit 1;
   else
-    v_problem := 'it must be a json object';
+    v_problem := 'it must be a JSON object';
   end if;
   if v_problem is not null then
     perform treadle.raise_error(
@@ -175,7 +175,7 @@ as $$
 begin
   if jsonb_typeof(p_types) is distinct from 'object' then
     perform treadle.raise_error(
-      'the types must be a json object',
+      'the types must be a JSON object',
       jsonb_build_object('argument', 'types'),
       'For example {"crawl": {"timeout_s": 600}}.'
     );

@@ -76,7 +76,7 @@ def test_options_of_a_task_are_kept(cli: Cli) -> None:
     shown = cli("tasks", "show", task, "--json").json
     assert (shown["priority"], shown["title"], shown["max_attempts"]) == (3, "t", 7)
     assert shown["status"] == "pending"
-    assert shown["why"].startswith("not before ")
+    assert shown["why"].startswith("scheduled for ")
     assert shown["reasons"][0]["reason"] == "run_at"
 
 
