@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('25744e45c9d8b8c23a4f22fd50daed1073250ec5fda70c0a5583f416b664a3b1');
+values ('3aa45c9300afd845a8366cb680135d72a0403392ecb52c08ec5aded597731d40');
 
 commit;

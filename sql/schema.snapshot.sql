@@ -4042,7 +4042,7 @@ create function treadle.check_filter(p_filter jsonb, p_allowed text[], p_default
   returns text[]
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2a46bfada88ba5819648442ef9cfe9c52f3acc326c0af3837dba9ef3c73a3b12
+  as sha256 7399b981909a2620710a3443603ca3c6a05cbe935c9430ec68e686131aac2a17
   owner treadle_owner
   without a comment
 
@@ -4837,7 +4837,7 @@ create function treadle.define_queue(p_name text, p_settings jsonb DEFAULT '{}':
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0cf11b2dca40b2aa65d84cb6732add9c0cf6626b55edaba150526baefba95ac5
+  as sha256 563724c337619deea54690fec6fb0e138a3e88dea83b8c57600459790998fa56
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -4867,7 +4867,7 @@ create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4def3c1598bd3a1c5ad67abd323a2f245e8344f7f6ad32384ace246420a6549a
+  as sha256 76fa803f8b857968adb41d0a200337f206fd165c4f0479c6cecca9f90a9b3dea
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5473,7 +5473,15 @@ create function treadle.fail_webhook(p_name text, p_token uuid, p_id bigint, p_s
 create function treadle.failure_class_of(p_class text, p_error text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 8516e8158e4953b13bbf16c4a3f682e618a3a983a1dc922f6e0d1e536a33138b
+  as sha256 d55ccba9b0357db5a9272dbf5bbe020e7fbeecac567e0e58cc05cc63bee65175
+  owner treadle_owner
+  without a comment
+
+-- function treadle.failure_classes()
+create function treadle.failure_classes()
+  returns text[]
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 648fcfeb269799753ad3220e250c3cd4632acaa6acd0faa436b378e6c926e349
   owner treadle_owner
   without a comment
 
@@ -8219,7 +8227,7 @@ create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_ru
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 aad1b69a0ff2d6a96f008dbad5bb5af65b032f62cd1f8b9e1839ff093f752cd1
+  as sha256 515d721c11b56d9f8a87cebd648109c90cc2197013825cf62449a26e48af6833
   owner treadle_owner
   without a comment
 

@@ -162,7 +162,7 @@ MUTANTS = {
     ),
     "a class that there is not": Mutant(
         "check_filter",
-        {"<> all (c_classes)": "= ''"},
+        {"<> all (treadle.failure_classes())": "= ''"},
         filters.test_a_class_that_there_is_not_is_refused_with_those_there_are,
     ),
     "a resolution that there is not": Mutant(

@@ -57,10 +57,6 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  c_classes constant text[] := array[
-    'auth_failure', 'budget_exceeded', 'crash', 'error', 'invalid_output', 'rate_limit', 'refused',
-    'timeout', 'unavailable'
-  ];
   v_problem text;
   v_states  text[] := p_default;
 begin
@@ -74,8 +70,11 @@ begin
         when given.key = 'status' and jsonb_typeof(given.value) = 'array' then null
         when jsonb_typeof(given.value) <> 'string' or given.value = '""'
           then format('%s must be a text that is not empty', given.key)
-        when given.key = 'failure_class' and given.value #>> '{}' <> all (c_classes)
-          then 'failure_class must be one of ' || array_to_string(c_classes, ', ')
+        when
+          given.key = 'failure_class'
+          and given.value #>> '{}' <> all (treadle.failure_classes())
+          then
+            'failure_class must be one of ' || array_to_string(treadle.failure_classes(), ', ')
       end as words
       from jsonb_each(p_filter) as given
       order by words nulls last

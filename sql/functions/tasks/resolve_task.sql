@@ -147,6 +147,7 @@ begin
     (select queues.max_spec_bytes from treadle.queues where queues.name = v_new.queue)
   );
 
+  -- An UPDATE cannot assign a whole row, and the columns that are not listed keep their history.
   update treadle.tasks
   set
     status = case v_status

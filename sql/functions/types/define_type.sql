@@ -109,6 +109,7 @@ begin
   select task_types.* into v_old from treadle.task_types where task_types.name = p_name;
   v_new := jsonb_populate_record(v_old, p_settings);
 
+  -- An UPDATE cannot assign a whole row, so each setting is listed.
   update treadle.task_types
   set
     description = v_new.description,
