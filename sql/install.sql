@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('3aa45c9300afd845a8366cb680135d72a0403392ecb52c08ec5aded597731d40');
+values ('67c0ab4814f4fdb2a9ce482d10867f076107b002ee04b9a75f04065dd4d9a573');
 
 commit;

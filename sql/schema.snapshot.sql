@@ -3390,7 +3390,7 @@ create function treadle.affected_tasks(p_ids uuid[])
   returns uuid[]
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 38393c9f7869bd855bedf201de3972a11c1aa7f56af8e1456775c2959ad7e0c3
+  as sha256 d83182a75b2ddfc16f28317497bd563743f74015d553488e53dec696c7174721
   owner treadle_owner
   without a comment
 
@@ -3860,7 +3860,7 @@ create function treadle.cancel_tasks_where(p_filter jsonb, p_reason text DEFAULT
   returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 8c5e372485ca428040aadd7972cfa8ef425a7175e14c778ba139feff495ece5e
+  as sha256 10555c7b6433f6e1e55002c744cbdeea2c292400d7f3d1f27ab454ff7343f0c9
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -4023,7 +4023,7 @@ create function treadle.check_failure_rates()
   returns TABLE(id uuid, name text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 11b22e99e6e3d5a3edd138bfdb5a59ef8bce4d73ff16bb55b325f7144ac9f49a
+  as sha256 77e450fc6e0ecf57e8e84c36559a67f9023a0c76064a07e1cef2731375215adf
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4726,7 +4726,7 @@ create function treadle.dead_letter_unfunded(p_ids uuid[], p_reasons text[], p_a
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 be160476ecc9a149f81eee6511cba539d44f913042614dc8176d9c82162d12c4
+  as sha256 e93333918821454054482f31b7a17c3cbf2fbfd43717241caadb40f2f09f318e
   owner treadle_owner
   without a comment
 
@@ -4970,7 +4970,7 @@ create function treadle.divert_oversized_tasks(p_rows tid[], p_wait boolean)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 7c7905138460255a0faf6ea1f441f7094c09ae7c63e412bb191887f7d64f092f
+  as sha256 754ea82e918800602854296ee02586d4d67d0b1e221dffc37171c60d142f9bbf
   owner treadle_owner
   without a comment
 
@@ -6034,7 +6034,7 @@ create function treadle.is_next_task(p_task treadle.tasks, p_agent treadle.agent
   returns boolean
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 9ae156783edaec7f0b0660a39d4fc1d4c702f7dd873d9f652b982ae2f86ea1cd
+  as sha256 e5cd06a3e5846e0ef26f44bd247278f0f20117ea20060886ea984518e72e4e10
   owner treadle_owner
   without a comment
 
@@ -6223,7 +6223,7 @@ create function treadle.lock_affected_tasks(p_ids uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 291f54d0769924e60c0d1be7802ccfbcf4c9b45a00f8fa6ea7c91596b5ea6df1
+  as sha256 aa6f8591b4449a0b6141ecdf5ccc7a46dae9c46c17ff9ba73c710ccaf849175a
   owner treadle_owner
   without a comment
 
@@ -6404,7 +6404,7 @@ create function treadle.lock_whole_dag(p_dag uuid)
   returns treadle.dags
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 e199c20b8b6b9328efbd188e9e7ba6bdec7bd8c0ad3ea20a8d13bc3732d5338f
+  as sha256 34bfd433586182db58f48898370014aee46b65852f2aa9e2b96cc6eba11b0942
   owner treadle_owner
   without a comment
 
@@ -6849,7 +6849,7 @@ create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_ty
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 679a9116f58a5776cfb4a1beaf2ff19f0ad5dd678a965d59ca269d242a2a439a
+  as sha256 0c8a10d36c146b989cd3dc36f307bf03302284a61eb7266b1afea1060b0b01aa
   owner treadle_owner
   without a comment
 
@@ -7197,7 +7197,7 @@ create function treadle.propagate_ended(p_ids uuid[], p_now timestamp with time 
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 27d6cc18fa3f0a7325d8b57ae6b3a2fcc70630a657597102ba811c3d2a8340b4
+  as sha256 34a89949daf1032e5f58c503945b1c03be577be907ed6f3a193e46ae60974160
   owner treadle_owner
   without a comment
 
@@ -7290,7 +7290,7 @@ create function treadle.prune_unit(p_id uuid, p_of uuid[])
   returns uuid[]
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0cb980425363d72d95fae968a269fc4bc23f18a6fa111b78061449f8f8b4fd3a
+  as sha256 637e2dc54712cf53dea2d21cc2cb2d4ee93b713aa401c6cd4d525ea0d20eb94b
   owner treadle_owner
   without a comment
 
@@ -7687,7 +7687,7 @@ create function treadle.record_fire_counts(p_fires treadle.trigger_fires[], p_no
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 313c0dc43d3a48909613d62602c51ea7031a6307be179b081ccb438a53b29c45
+  as sha256 f77666db60d75e9c2204e2d019fd763447a8d2be5034fa71ed1d1c9d03ca37ab
   owner treadle_owner
   without a comment
 
@@ -7783,7 +7783,7 @@ create function treadle.register_harness_agent(p_url text, p_timeout_s double pr
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 daf27fdb00d0cf80a178a80b8e8558b4ed5ee6a1401112c01feba573a9b90315
+  as sha256 a1a730e2628966482765b2df4a90794bc9e9344cada99ec031f258bb1be556b6
   owner treadle_owner
   without a comment
 
@@ -7801,7 +7801,7 @@ create function treadle.related_tasks(p_ids uuid[], p_skip uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 e8a87b48bceed311867859a5d4eccca7e56adc3d39c058888e65f87fd480c0b8
+  as sha256 fdbe6ffa450b8a253eb5ae35042bddb95748ba4c3379fb4ecc6c522ace58dcfe
   owner treadle_owner
   without a comment
 
@@ -8401,7 +8401,7 @@ create function treadle.review_budget(p_budget bigint, p_now timestamp with time
   returns uuid
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 830f74e89b06c6aa56000edae30bebc4a273fa8b2cd11012925657b91abc7392
+  as sha256 c120a0f68c01b0711f8777854e0353d3371cedbe6c0bd72d62c38dd6407c90ae
   owner treadle_owner
   without a comment
 
@@ -8410,7 +8410,7 @@ create function treadle.review_budgets(p_limit integer DEFAULT 100, p_skip uuid[
   returns TABLE(id uuid, verdict text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, lock_timeout=200ms
-  as sha256 1e05fb794ec118f647b5a708a990a9c26c3b513be0e9fc58146fc8c13e0272b9
+  as sha256 1feda37c17a25b5835928add46f5ed7d2808cbfcde9e3b53b61406cc495bba7a
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -9019,7 +9019,7 @@ create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.eve
   returns treadle.trigger_fires
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 338b0b278c1e27d0cdd46a3e58739dfdeebe3bc893e3567780ff46558812623d
+  as sha256 13fe0915aa2e9124ca49e6ed3404666e82000a01ae1961c18deae5aa9c2a2572
   owner treadle_owner
   without a comment
 
@@ -9231,7 +9231,7 @@ create function treadle.why_agent_budgets(p_task treadle.tasks, p_lane treadle.l
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 b6d0cf142352dd8d5a8081ff30515d9e31c847e8427054d7438b5fbb87f64f60
+  as sha256 72dff542ec7f4b390baf7107e615bfe22fc71d65bbd982cc511b1d95012480a6
   owner treadle_owner
   without a comment
 

@@ -14,7 +14,7 @@ with waiting as (
   group by tasks.lane_id
 ),
 
-shut as (
+closed as (
   select
     waiting.*,
     lanes.queue,
@@ -25,15 +25,15 @@ shut as (
 )
 
 select
-  shut.reason,
+  closed.reason,
   'ready' as status,
-  shut.queue,
-  shut.type,
-  shut.tasks,
-  shut.since,
-  shut.example_id
-from shut
-where shut.reason is not null
+  closed.queue,
+  closed.type,
+  closed.tasks,
+  closed.since,
+  closed.example_id
+from closed
+where closed.reason is not null
 union all
 select
   'the claim of agent ' || tasks.agent_id || ' has expired, but no reaper has ended it',
