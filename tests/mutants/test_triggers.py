@@ -40,7 +40,7 @@ MUTANTS = {
     ),
     "an ending that stands for nothing": Mutant(
         "check_kinds",
-        {"when p_endings": "when true"},
+        {"when p_wildcards": "when true"},
         lambda driver: kinds.test_a_trigger_for_what_never_happens_is_refused(
             driver, "invoice.*", ""
         ),

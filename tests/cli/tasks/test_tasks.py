@@ -108,7 +108,7 @@ def test_waiting_for_a_result_prints_why_there_is_none(
     waited = cli("tasks", "enqueue", "code", "--wait", "--timeout", "3")
 
     assert waited.code == 7
-    assert "type code is paused" in waited.err
+    assert "type code has been paused" in waited.err
     assert "has not ended within 3 s" in waited.err
 
 
