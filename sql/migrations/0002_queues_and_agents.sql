@@ -61,7 +61,7 @@ create table treadle.queues (
   constraint queues_assignment_check check (assignment in ('claim', 'manual', 'dispatch')),
   constraint queues_lease_expiry_check check (on_lease_expiry in ('fail', 'block')),
   -- Only the dispatcher of such a queue can release its tasks and continue blocked ones, and only
-  -- its changes have words for the log.
+  -- its changes have notes for the log.
   constraint queues_manual_check check (
     case when assignment = 'manual' then hold else on_lease_expiry = 'fail' and not keep_changes end
   ),
@@ -164,11 +164,11 @@ comment on column treadle.task_types.fallback_models is 'Models to use from the 
 insert into treadle.task_types (name, description)
 values
 ('code', 'Write or change code'),
-('research', 'Find out and report'),
-('review', 'Judge the work of others'),
-('test', 'Run checks'),
-('deploy', 'Put into service'),
-('synthesis', 'Bring results together');
+('research', 'Research a question and report'),
+('review', 'Review the work of other agents'),
+('test', 'Run tests'),
+('deploy', 'Deploy a release'),
+('synthesis', 'Combine results');
 
 create table treadle.agents (
   id                    text not null,

@@ -78,8 +78,8 @@ create table treadle.tasks (
   constraint tasks_blocked_check check (blocked_count >= 0),
   -- A task that can be claimed has no unmet dependencies.
   constraint tasks_open_check check (blocked_count = 0 or status not in ('ready', 'retrying')),
-  -- A transition that forgets about slots fails here instead of breaking the limit of its key. Kept
-  -- short, because every statement that writes tasks parses it again.
+  -- A transition that does not handle slots fails here instead of exceeding the limit of its key.
+  -- Kept short, because every statement that writes tasks parses it again.
   constraint tasks_slot_check check (
     concurrency_key is null
     or (coalesce(slot, '') = 'held') = (status in ('ready', 'claimed', 'running', 'validating'))
@@ -108,7 +108,7 @@ with (
 comment on table treadle.tasks is 'One row per task: the authoritative record of its state.';
 comment on column treadle.tasks.rank is
 'Order inside a lane, in millionths of a priority point; lower goes first.';
-comment on column treadle.tasks.lease_until is 'After this time the reaper takes the task back.';
+comment on column treadle.tasks.lease_until is 'Time after which the reaper ends the claim.';
 comment on column treadle.tasks.completed_at is 'When the task ended, whatever the outcome.';
 comment on column treadle.tasks.run_at is 'Earliest time to run; null: immediately.';
 comment on column treadle.tasks.delayed_at is
@@ -204,9 +204,10 @@ where queue = 'work';
 create index tasks_push_idx on treadle.tasks (rank, id)
 where queue = 'push' and completed_at is null;
 
--- What few tasks have. A claim or a completion looks here only where tasks.has_options says so. The
--- columns are options of the same names, read and copied by the type of the row: a new one needs a
--- column here and a line in src/treadle/fields.py. The pruner deletes the row with its task.
+-- Options that few tasks have. A claim or a completion looks here only where tasks.has_options
+-- says so. The columns are options of the same names, read and copied by the type of the row: a
+-- new one needs a column here and a line in src/treadle/fields.py. The pruner deletes the row
+-- with its task.
 create table treadle.task_options (
   task_id          uuid not null,
   forked_from      uuid,

@@ -1,4 +1,4 @@
--- 0005_attempts_and_dead_letters: failed attempts, tasks that gave up, and decisions about them.
+-- 0005_attempts_and_dead_letters: failed attempts, dead letters, and decisions about them.
 
 create table treadle.attempts (
   task_id      uuid not null,
@@ -19,7 +19,7 @@ create table treadle.attempts (
   constraint attempts_outcome_check check (
     outcome in ('failed', 'rate_limited', 'cancelled', 'released', 'suspended')
   ),
-  -- unavailable: the database itself went away, which does not count as a failure.
+  -- unavailable: the database was not reachable, which does not count as a failure.
   constraint attempts_class_check check (
     class in (
       'timeout', 'crash', 'rate_limit', 'invalid_output', 'error', 'auth_failure',
@@ -33,7 +33,7 @@ comment on table treadle.attempts is
 comment on column treadle.attempts.reason is
 'What ended the attempt: the handler, or the reaper (claim_expired, heartbeat_timeout, timeout).';
 comment on column treadle.attempts.feedback is
-'Objections of validators to its output, as a list of strings.';
+'Messages of validators about its output, as a list of strings.';
 
 create index attempts_ended_idx on treadle.attempts (ended_at);
 
@@ -49,7 +49,7 @@ create table treadle.attempt_notes (
 
 comment on table treadle.attempt_notes is 'Notes of attempts for later attempts of the same task.';
 
--- What the decision about an ended attempt hands to the history.
+-- An ended attempt with the decision about it, as record_attempts writes it to the history.
 create type treadle.ended_attempt as (
   place        tid,
   task_id      uuid,
@@ -100,7 +100,7 @@ create table treadle.dead_letters (
 );
 
 comment on table treadle.dead_letters is
-'Tasks that gave up, and the decisions about them; a task can have several.';
+'Dead-lettered tasks, and the decisions about them; a task can have several.';
 comment on column treadle.dead_letters.about is
 'The error without its variable parts; see error_pattern.';
 comment on column treadle.dead_letters.fingerprint is

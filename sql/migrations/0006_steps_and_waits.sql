@@ -72,7 +72,7 @@ create table treadle.waits (
 
 comment on table treadle.waits is 'Questions, approvals and events that tasks wait for.';
 comment on column treadle.waits.awaited is
-'Whether the task gave up its claim until this is answered.';
+'Whether the task released its claim until this is answered.';
 comment on column treadle.waits.approvers is 'Number of people that must give the same answer.';
 comment on column treadle.waits.event_id is
 'The event that answered it; a task receives each event once.';
@@ -149,7 +149,7 @@ comment on column treadle.artifacts.key is
 
 create index artifacts_task_idx on treadle.artifacts (task_id);
 
--- What the sweeper looks at; stored files are not in it.
+-- The sweeper reads this index; stored files are not in it.
 create index artifacts_unfinished_idx on treadle.artifacts (id)
 where status in ('storing', 'doomed');
 

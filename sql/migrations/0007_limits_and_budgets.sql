@@ -13,7 +13,7 @@ with (fillfactor = 50);
 comment on table treadle.concurrency_keys is
 'How many tasks of a key may run at once; a key without a row has one slot.';
 comment on column treadle.concurrency_keys.touched is
-'Updated by whatever assigns slots, so that two transactions cannot do it at once.';
+'Updated by each transaction that assigns slots, so that two cannot do it at once.';
 
 -- A transaction that frees a slot or money adds a row here and locks nothing. The next claim reads
 -- the rows and admits the tasks that fit.
@@ -65,7 +65,7 @@ comment on column treadle.gates.slowdowns is
 comment on column treadle.gates.slowed_until is
 'End of its last closing by a rate limit; further rate limits before then are ignored.';
 comment on column treadle.gates.touched is
-'Updated by whatever counts its use, so that nothing is counted twice.';
+'Updated by each transaction that counts its use, so that nothing is counted twice.';
 
 create table treadle.gate_uses (
   key     text not null collate "C",

@@ -141,11 +141,11 @@ comment on table treadle.triggers is
 'Rules that enqueue a task or a DAG from a template when an event happens.';
 comment on column treadle.triggers.filter is 'What the event must contain.';
 comment on column treadle.triggers.failure_rate is
-'For type.failing: the type, the time window and the share of failed attempts.';
+'For type.failure_rate_exceeded: the type, the time window and the share of failed attempts.';
 comment on column treadle.triggers.max_depth is
 'Maximum length of a chain of triggers, including this one; stops loops.';
 comment on column treadle.triggers.active_at is 'Events before this time are ignored.';
-comment on column treadle.triggers.refused_at is 'When it was last refused to fire.';
+comment on column treadle.triggers.refused_at is 'When a limit last prevented it from firing.';
 comment on column treadle.triggers.checked_at is 'When its failure rate was last checked.';
 comment on column treadle.triggers.passed_at is 'When its failure rate last exceeded the limit.';
 

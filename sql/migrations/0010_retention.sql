@@ -66,7 +66,7 @@ create table treadle.retention (
 comment on table treadle.retention is
 'How long rows other than tasks are kept; a kind without a row is kept forever.';
 
--- One stretch of the pruner's walk over the table of tasks.
+-- One batch of tasks that the pruner has found, and where it continues.
 create type treadle.found_tasks as (
   place  tid,
   ids    uuid[]

@@ -37,7 +37,7 @@ comment on column treadle.api_tokens.project_id is 'Project that it is restricte
 -- A project can be renamed, and another one can take its old name: the id decides.
 comment on column treadle.api_tokens.project is 'Name of the project when the token was created.';
 
--- Only one token that is not revoked has a given name. Also tells whether there is any such token.
+-- Only one token that is not revoked has a given name. has_tokens also uses this index.
 create unique index api_tokens_name_key on treadle.api_tokens (name)
 where revoked_at is null;
 

@@ -93,7 +93,7 @@ where ended_at is null;
 
 create index dispatches_agent_idx on treadle.dispatches (agent_id, sent_at);
 
--- What a dispatcher needs to follow a dispatch, and whether its claim still holds. `again`: the
+-- What a dispatcher needs to follow a dispatch, and whether its claim is valid. `again`: the
 -- agent was sent the same before and may have it.
 create type treadle.dispatch_target as (
   task_id        uuid,

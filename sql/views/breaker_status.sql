@@ -28,7 +28,7 @@ comment on column treadle.breaker_status.threshold is
 comment on column treadle.breaker_status.opened_at is
 'When it opened last, also if it is closed now.';
 comment on column treadle.breaker_status.opened_by is
-'Who opened it manually; null if failures did.';
+'Actor that opened it manually; null if failures did.';
 comment on column treadle.breaker_status.probe_at is 'When a probe is due.';
 comment on column treadle.breaker_status.probe_task is 'Task that is the probe now.';
 comment on column treadle.breaker_status.last_failure_at is 'When a task of the type failed last.';

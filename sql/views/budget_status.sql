@@ -70,7 +70,7 @@ comment on column treadle.budget_status.parked_tasks is 'Tasks that wait for it.
 comment on column treadle.budget_status.open_wait is 'Id of the open question about it.';
 comment on column treadle.budget_status.period_start is 'When the period began.';
 comment on column treadle.budget_status.period_end is 'When the period ends.';
-comment on column treadle.budget_status.set_by is 'Who set it last.';
+comment on column treadle.budget_status.set_by is 'Actor that set it last.';
 comment on column treadle.budget_status.created_at is 'When it was created.';
 
 grant select on treadle.budget_status to treadle_observer, treadle_operator;

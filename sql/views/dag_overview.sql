@@ -91,7 +91,7 @@ comment on column treadle.dag_overview.leaves is
 comment on column treadle.dag_overview.budget_usd is 'Limit of its own budget, in dollars.';
 comment on column treadle.dag_overview.cost_usd is 'What its tasks have cost, in dollars.';
 comment on column treadle.dag_overview.project_id is 'Id of its project.';
-comment on column treadle.dag_overview.created_by is 'Who created it.';
+comment on column treadle.dag_overview.created_by is 'Actor that created it.';
 comment on column treadle.dag_overview.created_at is 'When it was created.';
 comment on column treadle.dag_overview.started_at is 'When it started.';
 comment on column treadle.dag_overview.ended_at is 'When it ended; null while it is open.';

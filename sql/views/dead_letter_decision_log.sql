@@ -20,16 +20,17 @@ select
 from treadle.dead_letter_decisions;
 
 comment on view treadle.dead_letter_decision_log is
-'Decisions about dead letters: who, what, when and why. Rows are never removed.';
+'Decisions about dead letters, each with its actor, time and note. Rows are never removed.';
 comment on column treadle.dead_letter_decision_log.id is 'Id of the decision.';
 comment on column treadle.dead_letter_decision_log.at is 'When it was decided.';
 comment on column treadle.dead_letter_decision_log.decision is
 'retry, modify_and_retry, cancel or escalate.';
-comment on column treadle.dead_letter_decision_log.actor is 'Who decided.';
-comment on column treadle.dead_letter_decision_log.note is 'Note of the person who decided.';
+comment on column treadle.dead_letter_decision_log.actor is 'Actor that decided.';
+comment on column treadle.dead_letter_decision_log.note is 'Note of the actor that decided.';
 comment on column treadle.dead_letter_decision_log.changes is 'Changes for modify_and_retry.';
 comment on column treadle.dead_letter_decision_log.delay_s is 'Delay of the retry in seconds.';
-comment on column treadle.dead_letter_decision_log.escalated_to is 'Who was asked, for escalate.';
+comment on column treadle.dead_letter_decision_log.escalated_to is
+'Person that the dead letter was assigned to, for escalate.';
 comment on column treadle.dead_letter_decision_log.letter_id is 'Id of the dead letter.';
 comment on column treadle.dead_letter_decision_log.task_id is 'Id of the task.';
 comment on column treadle.dead_letter_decision_log.queue is 'Name of its queue.';

@@ -1,4 +1,4 @@
--- dead_letter_details: tasks that gave up, with their whole history, for review.
+-- dead_letter_details: dead-lettered tasks with their whole history, for review.
 
 create view treadle.dead_letter_details as
 select
@@ -61,13 +61,14 @@ comment on column treadle.dead_letter_details.poison_pill is
 'Whether the task killed several workers.';
 comment on column treadle.dead_letter_details.attempts is 'How many attempts were used.';
 comment on column treadle.dead_letter_details.total_cost_usd is 'What the task cost, in dollars.';
-comment on column treadle.dead_letter_details.dead_lettered_at is 'When the task gave up.';
+comment on column treadle.dead_letter_details.dead_lettered_at is
+'When the task was dead-lettered.';
 comment on column treadle.dead_letter_details.reviewed is 'Whether it was decided.';
 comment on column treadle.dead_letter_details.resolution is
 'Decision: retry, modify_and_retry or cancel.';
 comment on column treadle.dead_letter_details.resolved_at is 'When it was decided.';
-comment on column treadle.dead_letter_details.reviewer is 'Who decided.';
-comment on column treadle.dead_letter_details.note is 'Note of the person who decided.';
+comment on column treadle.dead_letter_details.reviewer is 'Actor that decided.';
+comment on column treadle.dead_letter_details.note is 'Note of the actor that decided.';
 comment on column treadle.dead_letter_details.spec is 'Payload of the task.';
 comment on column treadle.dead_letter_details.history is 'All attempts, as JSON.';
 comment on column treadle.dead_letter_details.fingerprint is
@@ -75,6 +76,6 @@ comment on column treadle.dead_letter_details.fingerprint is
 comment on column treadle.dead_letter_details.about is
 'First line of the error with variable parts replaced.';
 comment on column treadle.dead_letter_details.escalated_at is 'When it was escalated.';
-comment on column treadle.dead_letter_details.escalated_to is 'Who was asked.';
+comment on column treadle.dead_letter_details.escalated_to is 'Person that it was assigned to.';
 
 grant select on treadle.dead_letter_details to treadle_observer, treadle_operator;

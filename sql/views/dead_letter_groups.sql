@@ -71,8 +71,9 @@ comment on column treadle.dead_letter_groups.types is 'Types of the tasks.';
 comment on column treadle.dead_letter_groups.agents is 'Agents of the last attempts.';
 comment on column treadle.dead_letter_groups.attempts is 'Attempts used in total.';
 comment on column treadle.dead_letter_groups.total_cost_usd is 'What the tasks cost, in dollars.';
-comment on column treadle.dead_letter_groups.first_at is 'When the first of them gave up.';
-comment on column treadle.dead_letter_groups.last_at is 'When the last of them gave up.';
+comment on column treadle.dead_letter_groups.first_at is
+'When the first of them was dead-lettered.';
+comment on column treadle.dead_letter_groups.last_at is 'When the last of them was dead-lettered.';
 comment on column treadle.dead_letter_groups.sample_task is 'Id of one of the tasks.';
 comment on column treadle.dead_letter_groups.sample_reason is 'Failure text of that task.';
 

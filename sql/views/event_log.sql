@@ -13,7 +13,7 @@ select
   events.data
 from treadle.events;
 
-comment on view treadle.event_log is 'Events: what happened, to what, and who did it.';
+comment on view treadle.event_log is 'All events, each with its kind, subject, actor and data.';
 comment on column treadle.event_log.id is
 'Id of the event; it does not give the order in which events are read.';
 comment on column treadle.event_log.at is 'When it happened.';
@@ -21,7 +21,7 @@ comment on column treadle.event_log.kind is 'Kind of the event.';
 comment on column treadle.event_log.task_id is 'Task that the event is about.';
 comment on column treadle.event_log.dag_id is 'DAG that the event is about.';
 comment on column treadle.event_log.queue is 'Queue that the event is about.';
-comment on column treadle.event_log.actor is 'Who did it.';
+comment on column treadle.event_log.actor is 'Actor that did it.';
 comment on column treadle.event_log.key is 'Key of the event, such as a name.';
 comment on column treadle.event_log.data is 'Data of the event.';
 

@@ -35,7 +35,7 @@ comment on column treadle.gate_status.key is 'Key of the gate.';
 comment on column treadle.gate_status.state is 'open or closed.';
 comment on column treadle.gate_status.closed_until is 'Until when it is closed.';
 comment on column treadle.gate_status.reason is 'Why it is closed.';
-comment on column treadle.gate_status.closed_by is 'Who closed it; null if a limit did.';
+comment on column treadle.gate_status.closed_by is 'Actor that closed it; null if a limit did.';
 comment on column treadle.gate_status.slowdowns is 'Rate limits in a row.';
 comment on column treadle.gate_status.unit is 'What the limit counts: starts, tokens or usd.';
 comment on column treadle.gate_status."limit" is 'Limit per period; null for none.';

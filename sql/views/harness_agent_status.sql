@@ -21,8 +21,8 @@ comment on column treadle.harness_agent_status.nudged_at is 'When it was nudged 
 comment on column treadle.harness_agent_status.nudge_error is
 'Error of the last nudge; null if it succeeded.';
 comment on column treadle.harness_agent_status.last_seen_at is
-'When the agent was heard from last.';
+'When the agent sent its last request.';
 comment on column treadle.harness_agent_status.created_at is 'When nudges were allowed.';
-comment on column treadle.harness_agent_status.created_by is 'Who allowed nudges.';
+comment on column treadle.harness_agent_status.created_by is 'Actor that allowed nudges.';
 
 grant select on treadle.harness_agent_status to treadle_observer, treadle_operator;

@@ -51,6 +51,6 @@ comment on column treadle.push_agent_status.last_sent_at is 'When a task was sen
 comment on column treadle.push_agent_status.last_outcome is 'How its last submission ended.';
 comment on column treadle.push_agent_status.last_error is 'Text of the last error.';
 comment on column treadle.push_agent_status.created_at is 'When it was created.';
-comment on column treadle.push_agent_status.created_by is 'Who created it.';
+comment on column treadle.push_agent_status.created_by is 'Actor that created it.';
 
 grant select on treadle.push_agent_status to treadle_observer, treadle_operator;

@@ -29,7 +29,7 @@ comment on column treadle.schedule_log.status is 'queued, failed, or why the tim
 comment on column treadle.schedule_log.now is 'Current state of its task or DAG.';
 comment on column treadle.schedule_log.task_id is 'Task that it created.';
 comment on column treadle.schedule_log.dag_id is 'DAG that it created.';
-comment on column treadle.schedule_log.actor is 'Who asked for an extra run.';
+comment on column treadle.schedule_log.actor is 'Actor that asked for an extra run.';
 comment on column treadle.schedule_log.error is 'Why it failed.';
 comment on column treadle.schedule_log.id is 'Id of the row.';
 

@@ -68,10 +68,10 @@ comment on column treadle.schedule_status.overlap is
 comment on column treadle.schedule_status.grace_s is 'Seconds after which a time counts as missed.';
 comment on column treadle.schedule_status.template is 'Template of the task or DAG.';
 comment on column treadle.schedule_status.paused_at is 'When it was paused; null if it is not.';
-comment on column treadle.schedule_status.paused_by is 'Who paused it.';
+comment on column treadle.schedule_status.paused_by is 'Actor that paused it.';
 comment on column treadle.schedule_status.paused_reason is 'Why it was paused.';
 comment on column treadle.schedule_status.in_code is 'Whether application code declares it.';
-comment on column treadle.schedule_status.created_by is 'Who created it.';
+comment on column treadle.schedule_status.created_by is 'Actor that created it.';
 comment on column treadle.schedule_status.created_at is 'When it was created.';
 comment on column treadle.schedule_status.updated_at is 'When it was changed last.';
 comment on column treadle.schedule_status.id is 'Id of the schedule.';

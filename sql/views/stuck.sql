@@ -14,7 +14,7 @@ with waiting as (
   group by tasks.lane_id
 ),
 
-shut as (
+closed as (
   select
     waiting.*,
     lanes.queue,
@@ -25,15 +25,15 @@ shut as (
 )
 
 select
-  shut.reason,
+  closed.reason,
   'ready' as status,
-  shut.queue,
-  shut.type,
-  shut.tasks,
-  shut.since,
-  shut.example_id
-from shut
-where shut.reason is not null
+  closed.queue,
+  closed.type,
+  closed.tasks,
+  closed.since,
+  closed.example_id
+from closed
+where closed.reason is not null
 union all
 select
   'the claim of agent ' || tasks.agent_id || ' has expired, but no reaper has ended it',
@@ -66,7 +66,8 @@ where
   )
 union all
 select
-  'it depends on ' || coalesce(dead.name, dead.id::text) || ', which gave up: ' || coalesce(
+  'it depends on ' || coalesce(dead.name, dead.id::text)
+  || ', which was dead-lettered: ' || coalesce(
     dead.failure_reason, dead.failure_class
   ),
   'pending',
@@ -141,7 +142,7 @@ comment on column treadle.stuck.status is 'State of the tasks.';
 comment on column treadle.stuck.queue is 'Queue of the tasks.';
 comment on column treadle.stuck.type is 'Type of the tasks.';
 comment on column treadle.stuck.tasks is 'How many tasks are affected.';
-comment on column treadle.stuck.since is 'Since when.';
+comment on column treadle.stuck.since is 'Since when the oldest of them has waited.';
 comment on column treadle.stuck.example_id is 'Id of one of the tasks.';
 
 grant select on treadle.stuck to treadle_observer, treadle_operator;

@@ -196,7 +196,7 @@ comment on column treadle.task_details.consumer is 'Name of the consumer that ta
 comment on column treadle.task_details.consumed_at is 'When the consumer took the result.';
 comment on column treadle.task_details.external_ref is 'Reference in another system.';
 comment on column treadle.task_details.tags is 'Tags.';
-comment on column treadle.task_details.created_by is 'Who created it.';
+comment on column treadle.task_details.created_by is 'Actor that created it.';
 comment on column treadle.task_details.source is
 'Where the task comes from, such as schedule or trigger.';
 comment on column treadle.task_details.source_job is 'Name of the schedule, trigger or job.';

@@ -31,8 +31,8 @@ comment on column treadle.token_status.project_id is 'Id of its project.';
 comment on column treadle.token_status.expires_at is 'When it expires; null for never.';
 comment on column treadle.token_status.last_used_at is 'When it was used last, to the minute.';
 comment on column treadle.token_status.created_at is 'When it was created.';
-comment on column treadle.token_status.created_by is 'Who created it.';
+comment on column treadle.token_status.created_by is 'Actor that created it.';
 comment on column treadle.token_status.revoked_at is 'When it was revoked.';
-comment on column treadle.token_status.revoked_by is 'Who revoked it.';
+comment on column treadle.token_status.revoked_by is 'Actor that revoked it.';
 
 grant select on treadle.token_status to treadle_observer, treadle_operator;

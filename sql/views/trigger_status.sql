@@ -51,9 +51,9 @@ comment on column treadle.trigger_status.last_error is 'Text of the last error.'
 comment on column treadle.trigger_status.error_at is 'When the last error occurred.';
 comment on column treadle.trigger_status.passed_at is 'When its failure rate was exceeded last.';
 comment on column treadle.trigger_status.paused_at is 'When it was paused; null if it is not.';
-comment on column treadle.trigger_status.paused_by is 'Who paused it.';
+comment on column treadle.trigger_status.paused_by is 'Actor that paused it.';
 comment on column treadle.trigger_status.paused_reason is 'Why it was paused.';
-comment on column treadle.trigger_status.created_by is 'Who created it.';
+comment on column treadle.trigger_status.created_by is 'Actor that created it.';
 comment on column treadle.trigger_status.created_at is 'When it was created.';
 comment on column treadle.trigger_status.updated_at is 'When it was changed last.';
 comment on column treadle.trigger_status.id is 'Id of the trigger.';

@@ -44,7 +44,7 @@ comment on column treadle.type_status.type is 'Name of the type.';
 comment on column treadle.type_status.state is
 'open, paused, closed (by a gate), breaker open or breaker half-open.';
 comment on column treadle.type_status.paused_at is 'When it was paused; null if it is not.';
-comment on column treadle.type_status.paused_by is 'Who paused it.';
+comment on column treadle.type_status.paused_by is 'Actor that paused it.';
 comment on column treadle.type_status.paused_reason is 'Why it was paused.';
 comment on column treadle.type_status.description is 'Description for people.';
 comment on column treadle.type_status.priority is 'Default priority of its tasks.';

@@ -72,7 +72,7 @@ comment on column treadle.wait_details.on_expiry is
 comment on column treadle.wait_details.default_answer is 'Answer if it expires with default.';
 comment on column treadle.wait_details.escalated_at is 'When it was escalated.';
 comment on column treadle.wait_details.answer is 'Final answer.';
-comment on column treadle.wait_details.answered_by is 'Who gave the final answer.';
+comment on column treadle.wait_details.answered_by is 'Actor that gave the final answer.';
 comment on column treadle.wait_details.note is 'Note with the answer.';
 comment on column treadle.wait_details.opened_at is 'When it was opened.';
 comment on column treadle.wait_details.ended_at is 'When it ended; null while it is open.';

@@ -51,7 +51,8 @@ comment on column treadle.webhook_status.allow_private is 'Whether private addre
 comment on column treadle.webhook_status.status is 'active, failing or paused.';
 comment on column treadle.webhook_status.reason is 'Why it is paused.';
 comment on column treadle.webhook_status.failures is 'Failures in a row.';
-comment on column treadle.webhook_status.failed_since_at is 'Since when deliveries fail.';
+comment on column treadle.webhook_status.failed_since_at is
+'When the first of these failures occurred.';
 comment on column treadle.webhook_status.next_try_at is 'When the next delivery is tried.';
 comment on column treadle.webhook_status.last_status is 'HTTP status of the last response.';
 comment on column treadle.webhook_status.last_error is 'Text of the last error.';
@@ -62,6 +63,6 @@ comment on column treadle.webhook_status.unread is 'Events that it has not read 
 comment on column treadle.webhook_status.delivering is 'Whether a notifier has its lease now.';
 comment on column treadle.webhook_status.rotated_until is 'Until when the old secret also signs.';
 comment on column treadle.webhook_status.created_at is 'When it was created.';
-comment on column treadle.webhook_status.created_by is 'Who created it.';
+comment on column treadle.webhook_status.created_by is 'Actor that created it.';
 
 grant select on treadle.webhook_status to treadle_observer, treadle_operator;

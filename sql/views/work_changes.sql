@@ -14,15 +14,15 @@ select
 from treadle.work_log;
 
 comment on view treadle.work_changes is
-'The log of work items: who changed what, when and why.';
+'The log of work items: each change with its actor, time and note.';
 comment on column treadle.work_changes.id is 'Id of the change.';
 comment on column treadle.work_changes.work_item_id is 'Id of the work item.';
 comment on column treadle.work_changes.at is 'When it happened.';
-comment on column treadle.work_changes.actor is 'Who did it.';
+comment on column treadle.work_changes.actor is 'Actor that did it.';
 comment on column treadle.work_changes.from_status is 'Status before; null for a new item.';
 comment on column treadle.work_changes.to_status is 'Status after.';
 comment on column treadle.work_changes.agent is 'Agent of the item.';
-comment on column treadle.work_changes.note is 'What was said.';
+comment on column treadle.work_changes.note is 'Note about the change.';
 comment on column treadle.work_changes.number is 'Position in the log.';
 
 grant select on treadle.work_changes to treadle_observer, treadle_operator;

@@ -50,7 +50,7 @@ comment on column treadle.work_items.payload is 'Data of the item.';
 comment on column treadle.work_items.priority is 'Priority from 1 (highest) to 5.';
 comment on column treadle.work_items.status is 'Status in the work API.';
 comment on column treadle.work_items.assigned_agent is 'Agent that it is given to.';
-comment on column treadle.work_items.created_by is 'Who created it.';
+comment on column treadle.work_items.created_by is 'Actor that created it.';
 comment on column treadle.work_items.created_at is 'When it was created.';
 comment on column treadle.work_items.updated_at is 'When it was changed last.';
 comment on column treadle.work_items.completed_at is 'When it ended; null while it is open.';

@@ -54,14 +54,15 @@ def test_a_trigger_is_listed_paused_resumed_and_removed(cli: Cli) -> None:
         *("--description", "look at it", "--actor", "me", "--json"),
     )
     row = done.json
-    assert (row["on_event"], row["filter"]) == ("type.failing", {"key": "failing"})
+    assert (row["on_event"], row["filter"]) == ("type.failure_rate_exceeded", {"key": "failing"})
     assert (row["max_per_hour"], row["max_depth"], row["created_by"]) == (None, 2, "me")
 
     assert cli("triggers", "pause", "failing", "--reason", "a storm").code == 0
     [row] = cli("triggers", "list", "--json").json["items"]
     assert (row["state"], row["paused_reason"]) == ("paused", "a storm")
     assert cli("triggers", "resume", "failing").err == "trigger failing is resumed\n"
-    assert cli("triggers", "list").rows[1][:3] == ["failing", "active", "type.failing"]
+    row = cli("triggers", "list").rows[1]
+    assert row[:3] == ["failing", "active", "type.failure_rate_exceeded"]
     assert cli("triggers", "delete", "failing").code == 2
     assert cli("triggers", "delete", "failing", "--yes").code == 0
     assert cli("triggers", "show", "failing").code == 3

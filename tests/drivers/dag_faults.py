@@ -120,7 +120,7 @@ where
       select needed.status as ended
       union all
       select events.data ->> 'was' from treadle.events
-      where events.task_id = needed.id and events.kind = 'task.retry'
+      where events.task_id = needed.id and events.kind = 'task.retried'
     ) as ends
     where
       (ends.ended = 'cancelled' and dependencies.optional)

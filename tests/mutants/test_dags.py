@@ -154,7 +154,7 @@ MUTANTS = {
     ),
     "a cancellation that ignores waiting dependents": Mutant(
         "affected_tasks",
-        {" || treadle.dependents_of(p_ids || v_falling)": ""},
+        {" || treadle.dependents_of(p_ids || v_cancelled)": ""},
         locks.test_an_optional_dependent_further_down_is_locked_in_order_too,
     ),
     "a cancellation that reads before it waits": Mutant(

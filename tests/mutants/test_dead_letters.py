@@ -160,7 +160,7 @@ MUTANTS = {
     ),
     "a class that there is not": Mutant(
         "check_filter",
-        {"<> all (c_classes)": "= ''"},
+        {"<> all (treadle.failure_classes())": "= ''"},
         filters.test_an_unknown_class_is_rejected_and_the_known_ones_are_listed,
     ),
     "a resolution that there is not": Mutant(

@@ -30,7 +30,7 @@ MUTANTS = {
     ),
     "a timeout that is not five minutes": Mutant(
         "register_harness_agent",
-        {"coalesce(v_beat, 100), v_now, v_now": "30, v_now, v_now"},
+        {"coalesce(v_heartbeat_s, 100), v_now, v_now": "30, v_now, v_now"},
         tasks.test_a_claim_lasts_five_minutes_from_the_last_heartbeat,
     ),
     "one retry too few": Mutant(

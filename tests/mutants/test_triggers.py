@@ -40,7 +40,7 @@ MUTANTS = {
     ),
     "an ending that stands for nothing": Mutant(
         "check_kinds",
-        {"when p_endings": "when true"},
+        {"when p_wildcards": "when true"},
         lambda driver: kinds.test_a_trigger_for_what_never_happens_is_refused(
             driver, "invoice.*", ""
         ),
@@ -159,7 +159,7 @@ MUTANTS = {
     ),
     "a full queue that is tried for ever": Mutant(
         "try_fire",
-        {"and v_fire.fired_at > p_now - c_patience": ""},
+        {"and v_fire.fired_at > p_now - c_retry_for": ""},
         queues.test_after_an_hour_it_has_failed_and_can_be_fired_by_hand,
         WRONG,
     ),

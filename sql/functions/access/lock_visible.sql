@@ -1,6 +1,6 @@
--- lock_visible: lock tasks or a DAG for a write, and say whether a restricted token sees them.
+-- lock_visible: lock tasks or a DAG for a write; returns whether a restricted token sees them.
 --
--- The write follows in the same transaction: nothing can move a task out of reach in between.
+-- The write follows in the same transaction, so the visibility cannot change in between.
 -- Tasks that do not exist are left out; the function that writes reports them.
 --
 -- Concurrency: waits for other transactions that have locked one of the rows.

@@ -1,18 +1,18 @@
 -- visible_tasks: the tasks that a restricted token sees; null does not restrict.
 --
 -- A token may be restricted to queues, to a project and to an agent. This file is the only place
--- that says what such a token sees. A task that no agent has, and that is assigned to none, is
--- visible to every agent. What has no row here, for example an event of a pruned task, is hidden.
+-- that decides what such a token sees. A task that no agent has claimed, and that is assigned to
+-- none, is visible to every agent. Rows without a task, such as events of pruned tasks, are hidden.
 --
 -- visible_tasks and visible_dags run with the rights of the caller and without a SET clause, so
 -- that PostgreSQL inlines them: a list looks each of its rows up by the primary key. Their bodies
 -- are text, because views are dropped and created again after functions. All names and operators
 -- are qualified, so that the caller's search_path does not matter.
 
--- is_visible: the rule, for one task with its queue, its project and its agent.
+-- is_visible: return whether a token sees a task with this queue, project and agent.
 --
--- Of a coalesce the planner assumes that it holds for half of the rows: a page of a list is read in
--- the order of its index, whatever the statistics say about queues, projects and agents.
+-- The planner assumes that a coalesce is true for half of the rows. It therefore reads a page of a
+-- list in the order of its index, whatever the statistics are for queues, projects and agents.
 create or replace function treadle.is_visible(
   p_task_queue    text,
   p_task_project  uuid,

@@ -34,7 +34,7 @@ begin
 
   told as (
     insert into treadle.events (at, kind, actor, data)
-    select v_now, 'agent.silent', marked.id, '{}'
+    select v_now, 'agent.timed_out', marked.id, '{}'
     from marked
   )
 

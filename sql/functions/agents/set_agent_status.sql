@@ -36,7 +36,11 @@ begin
 
   insert into treadle.events (at, kind, actor, data)
   values (
-    treadle.clock(), 'agent.' || p_status, p_id,
+    treadle.clock(),
+    'agent.' || case p_status
+      when 'active' then 'activated' when 'draining' then 'drain_started' else 'went_offline'
+    end,
+    p_id,
     jsonb_build_object('by', coalesce(p_actor, session_user))
   );
   return p_status;

@@ -61,7 +61,7 @@ begin
   perform treadle.raise_error(
     format('there is no artifact %s', left(p_reference, 200)),
     jsonb_build_object('artifact', left(p_reference, 200)),
-    'Give a name of this task or any id. To list them: treadle artifacts list', 'TR214'
+    'Pass the name of an artifact of this task, or any id. To list: treadle artifacts list', 'TR214'
   );
 end;
 $$;

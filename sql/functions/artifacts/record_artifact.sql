@@ -31,7 +31,7 @@ declare
   v_wrong text := case
     when octet_length(p_name) between 1 and 1000 is not true then 'name must have 1 to 1000 bytes'
     when octet_length(p_uri) between 1 and 4000 is not true then 'uri must have 1 to 4000 bytes'
-    when octet_length(p_media_type) > 200 then 'media_type may have 200 bytes'
+    when octet_length(p_media_type) > 200 then 'media_type must have at most 200 bytes'
     when p_bytes < 0 then 'bytes must be 0 or more'
     when p_sha256 !~ '^[0-9a-fA-F]{64}$' then 'sha256 must be 64 hex digits'
   end;

@@ -80,7 +80,7 @@ begin
     if v_breaker.state = 'open' then
       insert into treadle.events (at, kind, actor, data)
       values (
-        p_now, 'breaker.half_open', p_agent.id,
+        p_now, 'breaker.half_opened', p_agent.id,
         jsonb_build_object('type', v_breaker.type, 'opened_at', v_breaker.opened_at)
       );
     end if;

@@ -32,7 +32,7 @@ begin
 end;
 $$;
 
--- request_budgets: request that tasks parked at some budgets be looked at again.
+-- request_budgets: request a review of the tasks that are parked at some budgets.
 --
 -- Concurrency: the caller has locked the budgets. A session that parks a task also locks its
 -- budget, so no parked task is missed. Only inserts rows.

@@ -65,8 +65,7 @@ begin
 end;
 $$;
 
--- close_budget_waits: close the questions about a budget that now has the amount that was asked
--- for.
+-- close_budget_waits: close the questions about a budget that now has the requested amount.
 --
 -- Concurrency: waits of locked tasks are left to review_budgets.
 -- Lock order:  tasks (skips locked rows), waits, steps.
@@ -142,7 +141,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 begin
-  with buried as (
+  with dead as (
     update treadle.tasks
     set
       status = 'dead_lettered',
@@ -161,12 +160,12 @@ begin
       task_id, dead_lettered_at, attempts, class, reason, total_cost_usd, about, fingerprint
     )
     select
-      buried.id, p_now, buried.attempt, buried.failure_class, buried.failure_reason,
-      buried.cost_usd, said.about, treadle.error_fingerprint(buried.failure_class, said.about)
-    from buried
+      dead.id, p_now, dead.attempt, dead.failure_class, dead.failure_reason,
+      dead.cost_usd, said.about, treadle.error_fingerprint(dead.failure_class, said.about)
+    from dead
     cross join lateral (
       select
-        coalesce(treadle.error_pattern(buried.failure_reason), buried.failure_class) as about
+        coalesce(treadle.error_pattern(dead.failure_reason), dead.failure_class) as about
       offset 0
     ) as said
     returning dead_letters.task_id, dead_letters as letter
@@ -174,10 +173,10 @@ begin
 
   insert into treadle.events (at, kind, task_id, queue, actor, data)
   select
-    p_now, 'task.dead_lettered', buried.id, buried.queue, p_actor,
-    jsonb_build_object('attempt', buried.attempt) || treadle.dead_letter_json(letters.letter)
-  from buried
-  inner join letters on buried.id = letters.task_id;
+    p_now, 'task.dead_lettered', dead.id, dead.queue, p_actor,
+    jsonb_build_object('attempt', dead.attempt) || treadle.dead_letter_json(letters.letter)
+  from dead
+  inner join letters on dead.id = letters.task_id;
   perform treadle.propagate_ended(p_ids, p_now);
 end;
 $$;

@@ -29,14 +29,14 @@ declare
   v_wrong  text;
 begin
   if jsonb_typeof(p_calls) is distinct from 'array' then
-    v_wrong := 'calls must be a json array';
+    v_wrong := 'calls must be a JSON array';
   else
     for v_at, v_call in
       select given.at - 1, jsonb_strip_nulls(given.call)
       from jsonb_array_elements(p_calls) with ordinality as given (call, at)
     loop
       v_wrong := case
-        when jsonb_typeof(v_call) <> 'object' then 'must be a json object'
+        when jsonb_typeof(v_call) <> 'object' then 'must be a JSON object'
         when (v_call - c_keys) <> '{}'
           then format(
             'has the unknown key %s',
@@ -48,9 +48,9 @@ begin
         when not v_call ?| array['usd', 'input_tokens', 'output_tokens']
           then 'has neither usd nor tokens'
         when v_call ->> 'usd' !~ c_number
-          then format('has a usd of %s, not a number from 0', treadle.excerpt(v_call -> 'usd'))
+          then format('has usd %s, not a number of 0 or more', treadle.excerpt(v_call -> 'usd'))
         when (v_call ->> 'usd')::numeric > 1000000
-          then format('has a usd of %s, more than a million', treadle.excerpt(v_call -> 'usd'))
+          then format('has usd %s, which is more than 1000000', treadle.excerpt(v_call -> 'usd'))
         when exists (
           select from jsonb_each(v_call) as part
           where

@@ -1,4 +1,4 @@
--- review_budgets: look at budgets with waiting tasks: release tasks, ask people, or give tasks up.
+-- review_budgets: review budgets with waiting tasks: release tasks, ask people, or give tasks up.
 --
 -- A task that cannot be moved does not stop the others. It is reported in problem; pass its id in
 -- p_skip to leave it out.
@@ -39,7 +39,7 @@ begin
   )
 
   select array_agg(freed.ctid) into v_rows from freed;
-  perform treadle.notify_released(v_rows, 'ready');
+  perform treadle.notify_released(v_rows, 'readied');
   return coalesce(v_rows, '{}');
 end;
 $$;
@@ -271,8 +271,8 @@ begin
   end if;
 
   for v_next in
-    select hopeless.id, hopeless.need, hopeless.reason
-    from treadle.unaffordable_tasks(array[p_budget], 'ask', p_now, 10) as hopeless
+    select unaffordable.id, unaffordable.need, unaffordable.reason
+    from treadle.unaffordable_tasks(array[p_budget], 'ask', p_now, 10) as unaffordable
   loop
     select tasks.* into v_task
     from treadle.tasks
@@ -322,25 +322,25 @@ begin
   end if;
   perform treadle.ensure_durable();
   v_ids := array(
-    select hopeless.id
+    select unaffordable.id
     from treadle.unaffordable_tasks(
       v_budgets, 'fail', v_now, p_limit + cardinality(p_skip)
-    ) as hopeless
-    where hopeless.id <> all (p_skip)
+    ) as unaffordable
+    where unaffordable.id <> all (p_skip)
     limit p_limit
   );
   begin
     return query
-    select buried.id, 'dead_lettered', null
-    from unnest(treadle.fail_parked(v_ids, v_now, 10000)) as buried (id)
+    select dead.id, 'dead_lettered', null
+    from unnest(treadle.fail_parked(v_ids, v_now, 10000)) as dead (id)
     where v_ids <> '{}';
   exception when others then
     -- One of them failed: try each one separately, so that the others succeed.
     for v_at in 1..cardinality(v_ids) loop
       begin
         return query
-        select buried.id, 'dead_lettered', null
-        from unnest(treadle.fail_parked(v_ids[v_at:v_at], v_now, 10000)) as buried (id);
+        select dead.id, 'dead_lettered', null
+        from unnest(treadle.fail_parked(v_ids[v_at:v_at], v_now, 10000)) as dead (id);
       exception
         when lock_not_available then
           perform set_config('lock_timeout', '10ms', true);

@@ -2,7 +2,7 @@
 --
 -- select treadle.add_attempt_note(id, token, 'the login page needs JavaScript');
 --
--- It is stored at once, so that it survives a crash. The same text again is one note.
+-- It is stored at once, so that it survives a crash. Storing the same text again adds no note.
 --
 -- Concurrency: see lock_claim.
 -- Lock order:  tasks, attempt_notes.

@@ -14,7 +14,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select case
     when p_report is null then null
-    when jsonb_typeof(p_report) <> 'object' then 'it must be a json object'
+    when jsonb_typeof(p_report) <> 'object' then 'it must be a JSON object'
     when not p_report @? '$.summary ? (@ like_regex "[^[:space:]]")'
       then 'summary must be a text that says what was done'
     when not p_report @? '$.confidence ? (@ >= 0 && @ <= 1)'

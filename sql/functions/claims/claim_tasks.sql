@@ -1,4 +1,4 @@
--- claim_tasks: give an agent the best tasks that it may have.
+-- claim_tasks: claim the best tasks that an agent may run.
 --
 -- select id, type, spec from treadle.claim_tasks('me', array['default']);
 --
@@ -124,7 +124,7 @@ begin
 end;
 $$;
 
--- claim_rows: lock, check and claim the best tasks that an agent may have now.
+-- claim_rows: lock, check and claim the best tasks that an agent may run now.
 --
 -- It works in rounds: tasks stopped by a rate limit or a budget leave room, and their gates are
 -- closed or the tasks parked, so that the next round finds other tasks. Without gates and budgets
@@ -199,8 +199,8 @@ $$;
 
 -- previous_attempts: return the earlier attempts of a task, for the next one to learn from.
 --
--- They have errors, messages of validators (feedback), notes of the attempt (notes), and the
--- comment of a person who retried the task (review).
+-- Each has its error, the messages of validators (feedback), the notes of the attempt (notes), and
+-- the comment of the person who retried the task (review).
 create or replace function treadle.previous_attempts(p_id uuid)
 returns jsonb
 language sql

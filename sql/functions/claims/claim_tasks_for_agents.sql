@@ -1,5 +1,4 @@
--- claim_tasks_for_agents: give each of several agents the best tasks that it may have, in one
--- transaction.
+-- claim_tasks_for_agents: claim the best tasks for each of several agents, in one transaction.
 --
 -- select agent, id, spec from treadle.claim_tasks_for_agents('{ann,bob}', '{1,2}', '{default}');
 --

@@ -66,6 +66,17 @@ as $$
   from said
 $$;
 
+-- failure_classes: return all failure classes; attempts_class_check has the same list.
+create or replace function treadle.failure_classes()
+returns text[]
+language sql
+immutable
+parallel safe
+return array[
+  'auth_failure', 'budget_exceeded', 'crash', 'error', 'invalid_output', 'rate_limit', 'refused',
+  'timeout', 'unavailable'
+];
+
 -- failure_class_of: return the class of a failure: as reported, or found in its text.
 create or replace function treadle.failure_class_of(p_class text, p_error text)
 returns text
@@ -73,10 +84,7 @@ language sql
 immutable
 parallel safe
 return case
-  when p_class in (
-    'timeout', 'crash', 'rate_limit', 'invalid_output', 'error', 'auth_failure',
-    'budget_exceeded', 'refused', 'unavailable'
-  ) then p_class
+  when p_class = any (treadle.failure_classes()) then p_class
   when treadle.rate_limit_in(p_error) then 'rate_limit'
   else 'error'
 end;

@@ -19,6 +19,7 @@ as $$
   where tasks.status in ('claimed', 'running', 'validating')
 $$;
 
-comment on function treadle.next_reap_at() is 'When the reaper has to run next at the earliest.';
+comment on function treadle.next_reap_at() is
+'The earliest time at which a claim can expire; null if there is none.';
 
 grant execute on function treadle.next_reap_at() to treadle_worker;

@@ -24,7 +24,7 @@ return case
 end;
 
 comment on function treadle.claim_expiry_reason(treadle.tasks, timestamptz) is
-'Internal: claim_expired, heartbeat_timeout, timeout, or null.';
+'Why a claim has expired: claim_expired, heartbeat_timeout, timeout, or null while it is valid.';
 
 -- lock_expired_claims: lock expired claims, with the reason or that their queue blocks them.
 --
@@ -115,7 +115,7 @@ begin
       )
     );
     perform treadle.log_work(
-      v_task.id, 'reaper', 'in_progress', 'blocked', v_task.agent_id, v_note, p_kind => 'stale',
+      v_task.id, 'reaper', 'in_progress', 'blocked', v_task.agent_id, v_note, p_kind => 'stalled',
       p_at => p_now
     );
     id := v_task.id;

@@ -1,4 +1,4 @@
--- release_tasks: give claimed tasks back without counting an attempt.
+-- release_tasks: release claimed tasks without counting an attempt.
 --
 -- Concurrency: rows are locked in id order; a row whose claim was superseded is skipped.
 -- Lock order:  tasks.
@@ -68,6 +68,6 @@ end;
 $$;
 
 comment on function treadle.release_tasks(uuid[], uuid[]) is
-'Give tasks back unfinished; returns for each: released, already or stale.';
+'Release unfinished tasks; returns for each: released, already or stale.';
 
 grant execute on function treadle.release_tasks(uuid[], uuid[]) to treadle_worker;

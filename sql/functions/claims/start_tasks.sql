@@ -55,6 +55,6 @@ end;
 $$;
 
 comment on function treadle.start_tasks(uuid[], uuid[]) is
-'Mark claimed tasks as running; returns for each whether the claim still holds.';
+'Mark claimed tasks as running; returns for each whether the claim is still valid.';
 
 grant execute on function treadle.start_tasks(uuid[], uuid[]) to treadle_worker;

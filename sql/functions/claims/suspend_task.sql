@@ -1,4 +1,4 @@
--- suspend_task: release the claim of a running task until what it waits for has arrived.
+-- suspend_task: release the claim of a running task until it can continue.
 --
 -- It can wait for tasks that it has spawned (p_children; with p_optional cancelled or failed ones
 -- also count), for answers (p_waits), or for a time (p_run_at). The attempt is not counted, and its
@@ -168,7 +168,7 @@ end;
 $$;
 
 comment on function treadle.suspend_task(uuid, uuid, uuid[], uuid[], timestamptz, boolean) is
-'Release a claim until subtasks, answers or a time have come; returns the new state.';
+'Release a claim until subtasks end, answers arrive or a time is reached; returns the new state.';
 
 grant execute on function
 treadle.suspend_task(uuid, uuid, uuid[], uuid[], timestamptz, boolean) to treadle_worker;

@@ -52,12 +52,12 @@ begin
 
   select array_agg(validating.ctid) into v_rows from validating;
 
-  perform treadle.audit_tasks(v_rows, 'validating', null);
+  perform treadle.audit_tasks(v_rows, 'validation_started', null);
   return query select verdicts.* from treadle.claim_verdicts(p_ids, p_tokens) as verdicts;
 end;
 $$;
 
 comment on function treadle.validate_tasks(uuid[], uuid[]) is
-'Mark running tasks as validating; returns for each whether the claim still holds.';
+'Mark running tasks as validating; returns for each whether the claim is still valid.';
 
 grant execute on function treadle.validate_tasks(uuid[], uuid[]) to treadle_worker;

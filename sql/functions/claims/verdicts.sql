@@ -77,7 +77,7 @@ as $$
 begin
   if p_verdict in ('stale', 'lost', 'cancelled') then
     perform treadle.raise_error(
-      format('the claim on task %s no longer holds', p_id),
+      format('the claim on task %s is no longer valid', p_id),
       jsonb_build_object('task_id', p_id),
       'Discard the result: another agent has the task, or it was cancelled or has ended.',
       'TR101'

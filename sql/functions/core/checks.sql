@@ -44,7 +44,7 @@ declare
 begin
   if jsonb_typeof(p_settings) is distinct from 'object' then
     perform treadle.raise_error(
-      'settings must be a json object', jsonb_build_object('argument', 'settings')
+      'settings must be a JSON object', jsonb_build_object('argument', 'settings')
     );
   end if;
 
@@ -140,7 +140,7 @@ begin
     perform treadle.raise_error(
       format('%s is missing', p_name),
       jsonb_build_object('argument', p_name),
-      'Pass a json value.'
+      'Pass a JSON value.'
     );
   elsif v_found.problem is not null then
     perform treadle.raise_error(

@@ -19,7 +19,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   with recursive parts (path, name, value) as (
     select null::text, null::text, p_value
-    -- Most documents contain none of these words and need no closer look.
+    -- Most documents contain none of these words and are not checked further.
     where p_value::text ~* (
       'pass.?w|passphrase|secret|token|api.?key|access.?key|private.?key|credential|authorization'
       || '|cookie|gh[opsur]_|github_pat_|glpat-|sk-|a[ks]ia|xox|aiza|eyj|bearer|basic |://[^/]*@'

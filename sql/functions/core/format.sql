@@ -19,7 +19,7 @@ as $$
 $$;
 
 comment on function treadle.format_duration(interval) is
-'Internal: a duration in its largest fitting unit.';
+'A duration as text, in its largest fitting unit.';
 
 -- format_rfc3339: format a time for programs: RFC 3339 in UTC, whatever the time zone of the
 -- session.
@@ -47,7 +47,7 @@ return pg_catalog.left(
 );
 
 comment on function treadle.last_line(text) is
-'Internal: the last line of a text that is not empty, cut to 300 characters.';
+'The last line of a text that is not empty, cut to 300 characters.';
 
 -- format_usd: format an amount of money for people.
 create or replace function treadle.format_usd(p_usd numeric)
@@ -72,7 +72,8 @@ return pg_catalog.to_char(
   pg_catalog.date_trunc('second', p_at at time zone 'UTC'), 'YYYY-MM-DD HH24:MI:SS "UTC"'
 );
 
-comment on function treadle.format_utc(timestamptz) is 'Internal: a time to the second, in UTC.';
+comment on function treadle.format_utc(timestamptz) is
+'A time as text, to the second, in UTC.';
 
 grant execute on function treadle.format_duration(interval) to treadle_observer, treadle_operator;
 grant execute on function treadle.last_line(text) to treadle_observer, treadle_operator;

@@ -1,7 +1,7 @@
 -- json_schema: check answers with a JSON schema, and check the schema itself.
 --
--- A small part of JSON Schema, without $ref: clients put each definition in its place. Answers are
--- checked here because they also come from psql, where nothing else could refuse them (ADR 30).
+-- A small part of JSON Schema is supported, without $ref: clients replace each $ref with its
+-- definition. Answers are checked here because they also come from psql (ADR 30).
 
 -- value_problem: return how a value violates a JSON schema, ignoring its members and items.
 create or replace function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text)
@@ -226,7 +226,7 @@ $$;
 
 -- check_schema: reject a JSON schema that cannot be used to check answers.
 --
--- A keyword that is not supported is rejected, because answers would look checked and not be.
+-- A keyword that is not supported is rejected: otherwise answers would not be checked as expected.
 --
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_schema(p_schema jsonb)
@@ -251,7 +251,7 @@ begin
       jsonb_build_object('argument', 'schema', 'problem', v_problem),
       'Supported: type, enum, const, properties, required, additionalProperties, items, minItems, '
       'maxItems, minimum, maximum, minLength, maxLength, pattern and anyOf; title, description, '
-      'default, examples and format are not checked. Write a definition where its $ref stands.'
+      'default, examples and format are not checked. Replace each $ref with its definition.'
     );
   end if;
 end;

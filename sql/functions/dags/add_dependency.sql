@@ -54,12 +54,12 @@ begin
     blocked_count = tasks.blocked_count + v_left,
     status = case when tasks.status = 'ready' then 'pending' else tasks.status end,
     slot = null,
-    -- A result from before this dependency is not accepted any more.
+    -- A result from before this dependency is no longer accepted.
     last_token = null
   where tasks.id = p_task and v_left > 0
   returning tasks.ctid into v_row;
   if v_row is not null and v_task.status = 'ready' then
-    perform treadle.audit_tasks(array[v_row], 'pending', null);
+    perform treadle.audit_tasks(array[v_row], 'deferred', null);
   end if;
   perform treadle.request_slots(array[v_task.concurrency_key])
   where v_row is not null and v_task.slot is not null;

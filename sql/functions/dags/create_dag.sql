@@ -135,7 +135,7 @@ begin
   if jsonb_typeof(p_dag) is distinct from 'object'
     or jsonb_typeof(p_dag -> 'hold') not in ('boolean', 'null') then
     perform treadle.raise_error(
-      'a DAG must be a json object, and hold must be true or false',
+      'a DAG must be a JSON object, and hold must be true or false',
       jsonb_build_object('argument', 'dag'),
       'For example {"name": "nightly", "tasks": [{"type": "code"}]}.'
     );

@@ -52,7 +52,7 @@ begin
     p_tasks, '$[*] ? (@.type() != "object")'
   ) then
     perform treadle.raise_error(
-      'tasks must be a json array of at least one object',
+      'tasks must be a JSON array of at least one object',
       jsonb_build_object('argument', 'tasks'),
       'For example [{"name": "a", "type": "code"}, {"name": "b", "type": "test", "after": ["a"]}].'
     );

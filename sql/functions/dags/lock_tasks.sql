@@ -116,7 +116,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-  v_falling uuid[] := treadle.downstream_of(
+  v_cancelled uuid[] := treadle.downstream_of(
     p_ids || array(
       select dependencies.task_id
       from treadle.dependencies
@@ -127,7 +127,7 @@ declare
     )
   );
 begin
-  return p_ids || v_falling || treadle.dependents_of(p_ids || v_falling);
+  return p_ids || v_cancelled || treadle.dependents_of(p_ids || v_cancelled);
 end;
 $$;
 
@@ -145,24 +145,24 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_family uuid[] := treadle.affected_tasks(p_ids);
+  v_affected uuid[] := treadle.affected_tasks(p_ids);
   v_now    uuid[];
 begin
   loop
     begin
-      perform treadle.lock_tasks(v_family);
+      perform treadle.lock_tasks(v_affected);
       v_now := treadle.affected_tasks(p_ids);
       if exists (
         select grown.id from unnest(v_now) as grown (id)
         except
-        select locked.id from unnest(v_family) as locked (id)
+        select locked.id from unnest(v_affected) as locked (id)
       ) then
         raise exception using errcode = 'TR999', message = 'a task was added';
       end if;
-      return v_family;
+      return v_affected;
     exception
       when sqlstate 'TR999' then
-        v_family := v_now;
+        v_affected := v_now;
     end;
   end loop;
 end;
@@ -336,16 +336,16 @@ declare
   c_again constant text := 'TR999';
   v_dag    treadle.dags;
   v_live   uuid[];
-  v_family uuid[];
+  v_affected uuid[];
 begin
   loop
     v_live := array(
       select tasks.id from treadle.tasks
       where tasks.dag_id = p_dag and tasks.status not in ('completed', 'cancelled')
     );
-    v_family := treadle.lock_affected_tasks(v_live);
+    v_affected := treadle.lock_affected_tasks(v_live);
     begin
-      perform treadle.lock_dags_of(v_family, p_dag);
+      perform treadle.lock_dags_of(v_affected, p_dag);
       select dags.* into v_dag from treadle.dags where dags.id = p_dag;
       if not found then
         perform treadle.raise_dag_not_found(p_dag);

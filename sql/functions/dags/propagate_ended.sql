@@ -25,7 +25,7 @@ declare
   v_cancelled uuid[];
   v_dags      uuid[];
   v_ends      text[];
-  v_fall      record;
+  v_group      record;
 begin
   select
     array_agg(tasks.id) filter (where tasks.status = 'dead_lettered'),
@@ -42,7 +42,7 @@ begin
   ) where v_cancelled is not null;
   perform treadle.close_waits(v_dead || v_cancelled);
 
-  for v_fall in
+  for v_group in
     select
       array_agg(falling.id) as ids,
       falling.because
@@ -51,7 +51,7 @@ begin
         edges.task_id as id,
         format(
           'it depends on %s, which %s%s', coalesce(tasks.name, tasks.id::text),
-          case tasks.status when 'cancelled' then 'was cancelled' else 'gave up' end,
+          case tasks.status when 'cancelled' then 'was cancelled' else 'was dead-lettered' end,
           coalesce(': ' || tasks.failure_reason, '')
         ) as because
       from unnest(v_dead || v_cancelled) as ended (id)
@@ -73,7 +73,7 @@ begin
     ) as falling
     group by falling.because
   loop
-    perform gone.id from treadle.cancel_tasks(v_fall.ids, v_fall.because) as gone;
+    perform gone.id from treadle.cancel_tasks(v_group.ids, v_group.because) as gone;
   end loop;
 
   if v_dags is not null then

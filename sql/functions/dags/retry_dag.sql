@@ -55,6 +55,6 @@ end;
 $$;
 
 comment on function treadle.retry_dag(uuid, text, text) is
-'Retry all tasks of a DAG that gave up or were cancelled.';
+'Retry all dead-lettered and cancelled tasks of a DAG.';
 
 grant execute on function treadle.retry_dag(uuid, text, text) to treadle_operator;

@@ -95,7 +95,7 @@ begin
   into v_rows, v_due_at
   from freed;
 
-  perform treadle.notify_released(v_rows, 'ready');
+  perform treadle.notify_released(v_rows, 'readied');
   perform treadle.notify_promoter(v_due_at);
 end;
 $$;

@@ -55,7 +55,7 @@ begin
   )
 
   select array_agg(freed.ctid) into v_rows from freed;
-  perform treadle.notify_released(v_rows, 'unheld');
+  perform treadle.notify_released(v_rows, 'hold_released');
   update treadle.dags set status = 'running', started_at = v_now where dags.id = p_dag;
   insert into treadle.events (at, kind, dag_id, actor, data)
   values (

@@ -70,7 +70,7 @@ as $$
     ('failed', p_dead > p_dead_before),
     ('reopened', p_old_status in ('completed', 'cancelled') and p_status in ('running', 'failed')),
     (
-      'progress',
+      'progressed',
       p_completed < p_tasks
       and p_completed_before::bigint * 10 / p_tasks < p_completed::bigint * 10 / p_tasks
     ),

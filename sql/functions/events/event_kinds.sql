@@ -2,7 +2,8 @@
 
 -- builtin_event_kinds: return all kinds of events that treadle itself emits.
 --
--- Applications cannot emit these, or other kinds with the same first word; see check_topic.
+-- A kind is a noun and what happened to it, in the past tense: task.completed. Statuses are not
+-- kinds. Applications cannot emit these, or other kinds with the same first word; see check_topic.
 create or replace function treadle.builtin_event_kinds()
 returns text[]
 language sql
@@ -11,33 +12,34 @@ parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
   select array[
-    'agent.active', 'agent.added', 'agent.draining', 'agent.offline', 'agent.removed',
-    'agent.silent',
-    'breaker.closed', 'breaker.half_open', 'breaker.opened',
+    'agent.activated', 'agent.added', 'agent.drain_started', 'agent.removed', 'agent.timed_out',
+    'agent.went_offline',
+    'breaker.closed', 'breaker.half_opened', 'breaker.opened',
     'budget.exhausted', 'budget.removed', 'budget.set', 'budget.warned',
-    'dag.cancelled', 'dag.completed', 'dag.failed', 'dag.progress', 'dag.reopened', 'dag.started',
+    'dag.cancelled', 'dag.completed', 'dag.failed', 'dag.progressed', 'dag.reopened',
+    'dag.started',
     'dead_letter.escalated',
     'gate.closed', 'gate.defined', 'gate.opened',
     'harness.failed', 'harness.interrupted', 'harness.nudges_allowed', 'harness.nudges_forbidden',
-    'harness.rerun', 'harness.skipped', 'harness.waiting',
+    'harness.rerun_requested', 'harness.retry_scheduled', 'harness.skipped',
     'key.limited',
     'queue.defined', 'queue.paused', 'queue.resumed',
     'retention.set',
     'schedule.defined', 'schedule.failed', 'schedule.paused', 'schedule.removed',
-    'schedule.resumed', 'schedule.run', 'schedule.skipped',
-    'task.blocked', 'task.cancel', 'task.cancelled', 'task.claimed', 'task.completed',
-    'task.dead_lettered', 'task.failed', 'task.forked', 'task.modify_and_retry', 'task.parked',
-    'task.pending', 'task.ready', 'task.released', 'task.resumed', 'task.retry', 'task.started',
-    'task.suspended', 'task.unheld', 'task.validating',
+    'schedule.resumed', 'schedule.run_manually', 'schedule.skipped',
+    'task.blocked', 'task.cancelled', 'task.claimed', 'task.completed', 'task.dead_lettered',
+    'task.deferred', 'task.failed', 'task.forked', 'task.hold_released', 'task.parked',
+    'task.readied', 'task.released', 'task.resumed', 'task.retried', 'task.started',
+    'task.suspended', 'task.validation_started',
     'token.created', 'token.revoked',
     'trigger.defined', 'trigger.failed', 'trigger.fired', 'trigger.paused', 'trigger.refused',
     'trigger.removed', 'trigger.resumed',
-    'type.defined', 'type.failing', 'type.paused', 'type.resumed',
+    'type.defined', 'type.failure_rate_exceeded', 'type.paused', 'type.resumed',
     'wait.answered', 'wait.escalated', 'wait.expired', 'wait.opened',
-    'webhook.added', 'webhook.changed', 'webhook.failing', 'webhook.paused', 'webhook.received',
+    'webhook.added', 'webhook.changed', 'webhook.failed', 'webhook.paused', 'webhook.received',
     'webhook.recovered', 'webhook.removed', 'webhook.resumed', 'webhook.rotated',
     'work.blocked', 'work.cancelled', 'work.completed', 'work.dispatched', 'work.failed',
-    'work.in_progress', 'work.queued', 'work.stale', 'work.updated'
+    'work.queued', 'work.stalled', 'work.started', 'work.updated'
   ]
 $$;
 
@@ -59,12 +61,12 @@ $$;
 
 -- check_kinds: reject event kinds that can never occur.
 --
--- With p_endings, a trailing * matches any ending; otherwise * is rejected.
+-- With p_wildcards, a trailing * matches any ending; otherwise * is rejected.
 --
 -- Raises:      TR001 invalid argument.
 create or replace function treadle.check_kinds(
   p_kinds     text[],
-  p_endings   boolean,
+  p_wildcards boolean,
   p_argument  text
 )
 returns void
@@ -84,7 +86,7 @@ begin
     case
       when right(kinds.pattern, 1) <> '*'
         then cardinality(beside.kinds) > 0 and kinds.pattern <> all (beside.kinds)
-      when p_endings
+      when p_wildcards
         then cardinality(beside.kinds) > 0 and not exists (
           select from unnest(beside.kinds) as own (kind)
           where starts_with(own.kind, left(kinds.pattern, -1))

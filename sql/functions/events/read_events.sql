@@ -1,6 +1,6 @@
--- read_events: read the events after a cursor, in an order that misses none.
+-- read_events: read the events after a cursor, in an order in which none is missed.
 --
--- select * from treadle.read_events(null);            -- the place where the future begins
+-- select * from treadle.read_events(null);            -- the current end, to read later events
 -- select * from treadle.read_events('0.0');           -- from the beginning
 -- select * from treadle.read_events('8123.77', array['dag.completed']);
 --

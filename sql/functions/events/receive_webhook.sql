@@ -28,7 +28,7 @@ begin
     or octet_length(p_dedup_key) not between 1 and 200
     or jsonb_typeof(p_headers) is distinct from 'object' then
     perform treadle.raise_error(
-      'name and id must be 1 to 200 bytes long, and headers a json object',
+      'name and id must be 1 to 200 bytes long, and headers a JSON object',
       jsonb_build_object('argument', 'name'),
       'For example: select treadle.receive_webhook(''stripe'', ''{"paid": true}'')'
     );

@@ -1,4 +1,4 @@
--- pass_gates: return the tasks that the rate limits let through, in their order.
+-- pass_gates: return the tasks that the rate limits allow to start, in their order.
 --
 -- Concurrency: exact, because the gates are locked and updated before their use is read. Gates
 -- locked by others are waited for only with p_wait; otherwise their tasks are left out.
@@ -31,12 +31,12 @@ declare
 begin
   for v_each in
     select
-      tasks.ctid as place, lanes as lane, limited.key, limited.shut,
-      exists (select from treadle.gates where gates.key = limited.shut) as is_shut
+      tasks.ctid as place, lanes as lane, limited.key, limited.gate,
+      exists (select from treadle.gates where gates.key = limited.gate) as gate_exists
     from treadle.tasks
     inner join treadle.lanes on tasks.lane_id = lanes.id
     cross join lateral (
-      select gates.key, format('over:%s:%s', gates.amount, gates.key) as shut
+      select gates.key, format('over:%s:%s', gates.amount, gates.key) as gate
       from treadle.gates
       where
         gates.key = any (lanes.gates)
@@ -45,19 +45,19 @@ begin
       limit 1
     ) as limited
     where tasks.ctid = any (p_rows)
-    order by limited.shut, tasks.id
+    order by limited.gate, tasks.id
   loop
     v_large := v_large || v_each.place;
-    if not v_each.is_shut then
+    if not v_each.gate_exists then
       continue when not p_wait;
       insert into treadle.gates (key, closed_until, closed_at, reason)
       values (
-        v_each.shut, v_now + interval '100 years', v_now,
+        v_each.gate, v_now + interval '100 years', v_now,
         format('the task needs more than the whole limit of %s', v_each.key)
       )
       on conflict (key) do nothing;
     end if;
-    v_lane := treadle.lane_with_gate(v_each.lane, v_each.shut, p_wait);
+    v_lane := treadle.lane_with_gate(v_each.lane, v_each.gate, p_wait);
     update treadle.tasks
     set lane_id = v_lane
     where tasks.ctid = v_each.place and v_lane is not null;
@@ -161,7 +161,7 @@ begin
         v_left[v_task.gates[v_at]] > 0 and v_left[v_task.gates[v_at]] >= v_task.needs[v_at], false
       );
       if v_left[v_task.gates[v_at]] < greatest(v_task.needs[v_at], 0.000001) then
-        -- A later task does not overtake, however little it needs.
+        -- A later task does not overtake an earlier one, however little it needs.
         v_left[v_task.gates[v_at]] := null;
         v_short[v_task.gates[v_at]] := v_task.needs[v_at];
       end if;

@@ -23,7 +23,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_now   timestamptz := treadle.clock();
-  v_beat  double precision := p_timeout_s / 3;
+  v_heartbeat_s double precision := p_timeout_s / 3;
   v_agent treadle.agents;
 begin
   if p_timeout_s not between 1 and 86400 then
@@ -36,16 +36,16 @@ begin
     insert into treadle.agents (
       id, type, queues, assigned_only, heartbeat_s, heartbeat_at, registered_at
     )
-    values (p_url, 'harness', '{harness}', '{harness}', coalesce(v_beat, 100), v_now, v_now)
+    values (p_url, 'harness', '{harness}', '{harness}', coalesce(v_heartbeat_s, 100), v_now, v_now)
     on conflict (id) do nothing;
-  elsif v_agent.heartbeat_s <> v_beat or v_agent.silent or v_agent.type <> 'harness'
+  elsif v_agent.heartbeat_s <> v_heartbeat_s or v_agent.silent or v_agent.type <> 'harness'
     or v_agent.assigned_only <> '{harness}'
     or v_agent.heartbeat_at < v_now - make_interval(secs => v_agent.heartbeat_s / 3) then
     update treadle.agents
     set
       type = 'harness',
       assigned_only = '{harness}',
-      heartbeat_s = coalesce(v_beat, agents.heartbeat_s),
+      heartbeat_s = coalesce(v_heartbeat_s, agents.heartbeat_s),
       heartbeat_at = v_now,
       status = case when agents.silent then 'active' else agents.status end,
       silent = false

@@ -22,7 +22,7 @@ as $$
 begin
   if jsonb_typeof(p_decision) is distinct from 'object' then
     perform treadle.raise_error(
-      'the decision must be a json object', jsonb_build_object('argument', 'decision')
+      'the decision must be a JSON object', jsonb_build_object('argument', 'decision')
     );
   end if;
   perform treadle.reject_secret(p_decision, 'decision') where p_allow_secrets is not true;

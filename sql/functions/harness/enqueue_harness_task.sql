@@ -86,7 +86,7 @@ declare
 begin
   if jsonb_typeof(p_payload) is distinct from 'object' then
     perform treadle.raise_error(
-      'the payload must be a json object', jsonb_build_object('argument', 'payload')
+      'the payload must be a JSON object', jsonb_build_object('argument', 'payload')
     );
   end if;
   perform treadle.reject_secret(p_payload, 'payload') where p_allow_secrets is not true;

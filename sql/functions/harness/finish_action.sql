@@ -30,7 +30,7 @@ $$;
 -- emit_action_event: emit an event about an action.
 create or replace function treadle.emit_action_event(
   p_id      uuid,
-  p_status  text,
+  p_what    text,
   p_actor   text,
   p_note    text
 )
@@ -41,7 +41,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   insert into treadle.events (at, kind, task_id, queue, actor, data)
   values (
-    treadle.clock(), 'harness.' || p_status, p_id, 'harness', coalesce(p_actor, session_user),
+    treadle.clock(), 'harness.' || p_what, p_id, 'harness', coalesce(p_actor, session_user),
     jsonb_build_object('note', left(split_part(p_note, e'\n', 1), 2000))
   )
 $$;
@@ -99,7 +99,9 @@ begin
   if v_to = 'done' then
     perform treadle.close_action(p_id, p_token);
   else
-    perform treadle.emit_action_event(p_id, v_to, null, p_error);
+    perform treadle.emit_action_event(
+      p_id, case v_to when 'waiting' then 'retry_scheduled' else v_to end, null, p_error
+    );
   end if;
   return v_to;
 end;

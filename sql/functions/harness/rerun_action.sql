@@ -68,7 +68,7 @@ begin
     status = 'waiting', tries = 0, lease_until = null, ended_at = null,
     next_try_at = treadle.clock()
   where harness_actions.task_id = p_id;
-  perform treadle.emit_action_event(p_id, 'rerun', p_actor, p_note);
+  perform treadle.emit_action_event(p_id, 'rerun_requested', p_actor, p_note);
   perform treadle.notify_harness();
   return 'waiting';
 end;

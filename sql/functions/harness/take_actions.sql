@@ -1,8 +1,8 @@
 -- take_actions: write decisions to the action log and return those to be executed now.
 --
--- New results, oldest first, and failed callbacks that are due again. A task that is already in the
--- log is not returned a second time. A repeated call with the same token returns the same actions.
--- An output that is not a decision is returned as it is.
+-- These are new results, oldest first, and failed callbacks that are due again. A task that is
+-- already in the log is not returned a second time. A repeated call with the same token returns
+-- the same actions. An output that is not a decision is returned as it is.
 --
 -- Concurrency: rows locked by another session are skipped; the primary key of the log prevents
 -- duplicates.

@@ -136,13 +136,13 @@ begin
 end;
 $$;
 
--- admit_slots: give the free slots of a concurrency key to the best waiting tasks.
+-- admit_slots: assign the free slots of a concurrency key to the best waiting tasks.
 --
 -- The session that holds the row of the key takes all its requests, so they are read once and in
 -- order; then the slots are counted. Later requests have their own rows.
 --
 -- Concurrency: a locked key is skipped and keeps its requests. Only the session that holds the key
--- gives slots away. If a task is locked, its slot is requested again.
+-- assigns slots. If a task is locked, its slot is requested again.
 -- Lock order:  concurrency_keys (skips locked rows), tasks (skips locked rows).
 create or replace function treadle.admit_slots(p_key text)
 returns integer
@@ -199,7 +199,7 @@ begin
   )
 
   select coalesce(array_agg(moved.ctid), '{}') into v_rows from moved;
-  perform treadle.notify_released(v_rows, 'ready') where v_rows <> '{}';
+  perform treadle.notify_released(v_rows, 'readied') where v_rows <> '{}';
   insert into treadle.admissions (kind, key)
   select 'slot', p_key
   where cardinality(v_rows) < v_free and exists (

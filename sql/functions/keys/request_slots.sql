@@ -1,4 +1,4 @@
--- request_slots: request that the slots of some concurrency keys be given to waiting tasks.
+-- request_slots: request that the slots of some concurrency keys be assigned to waiting tasks.
 --
 -- Concurrency: only inserts; no key is locked, so that a long transaction blocks no other session.
 

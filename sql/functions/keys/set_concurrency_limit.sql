@@ -2,7 +2,7 @@
 --
 -- select treadle.set_concurrency_limit('repo:web', 3);
 --
--- 0 holds all of them back until an operator sets another limit. If more tasks are running than a
+-- 0 holds back all of them until an operator sets another limit. If more tasks are running than a
 -- lower limit allows, they go on, and no other task starts until they end.
 --
 -- Concurrency: waits for a session that is assigning slots of this key.
@@ -41,7 +41,7 @@ end;
 $$;
 
 comment on function treadle.set_concurrency_limit(text, integer, text) is
-'Set the number of slots of a concurrency key; 0 holds its tasks back.';
+'Set the number of slots of a concurrency key; 0 holds back its tasks.';
 
 -- check_key: check a concurrency key and its limit.
 --
@@ -68,7 +68,7 @@ begin
     perform treadle.raise_error(
       format('the limit of a concurrency key must be %s to 1000000, not %s', p_min, p_max),
       jsonb_build_object('argument', 'concurrency_limit'),
-      'To hold all of its tasks back: select treadle.set_concurrency_limit(key, 0).'
+      'To hold back all of its tasks: select treadle.set_concurrency_limit(key, 0).'
     );
   end if;
 end;

@@ -75,7 +75,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ms      bigint := treadle.rank_ms(p_now);
-  v_shut    text[];
+  v_closed_types    text[];
   v_closed  text[];
   v_limited text[];
   v_unknown text;
@@ -91,7 +91,7 @@ begin
     array(select gates.key from treadle.gates where gates.unit is not null),
     exists (select from treadle.breakers where breakers.probe_at <= p_now),
     exists (select from treadle.budgets)
-  into v_shut, v_closed, v_limited, probing, budgeted;
+  into v_closed_types, v_closed, v_limited, probing, budgeted;
 
   select
     array_agg(lane.id),
@@ -107,7 +107,7 @@ begin
     and queues.assignment <> 'manual'
     and queues.paused_at is null
     and (p_types is null or lane.type = any (p_types))
-    and (v_shut = '{}' or lane.type <> all (v_shut))
+    and (v_closed_types = '{}' or lane.type <> all (v_closed_types))
     and (v_closed = '{}' or not lane.gates && v_closed)
     and treadle.lane_matches_agent(lane, p_agent);
 

@@ -46,7 +46,7 @@ parallel safe
 return ((extract(epoch from p_at at time zone 'UTC') - 1735689600) * 1000)::bigint;
 
 comment on function treadle.rank_ms(timestamptz) is
-'Internal: a time in milliseconds since 2025-01-01 UTC.';
+'A time in milliseconds since 2025-01-01 UTC.';
 
 -- ageing_offset_at: compute ageing_offset for a time in milliseconds, for many rows at once.
 --
@@ -60,7 +60,7 @@ parallel safe
 return p_ageing * (p_ms / 60000) + p_ageing * (p_ms % 60000) / 60000;
 
 comment on function treadle.ageing_offset_at(bigint, bigint) is
-'Internal: millionths of a point gained in a number of milliseconds, at a rate per minute.';
+'Millionths of a point gained in a number of milliseconds, at a rate per minute.';
 
 -- ageing_offset: return how far a time moves the rank in a lane with ageing.
 --
@@ -75,7 +75,7 @@ parallel safe
 return treadle.ageing_offset_at(p_ageing, treadle.rank_ms(p_at));
 
 comment on function treadle.ageing_offset(bigint, timestamptz) is
-'Internal: millionths of a point gained from 2025-01-01 UTC to a time, at a rate per minute.';
+'Millionths of a point gained from 2025-01-01 UTC to a time, at a rate per minute.';
 
 -- deadline_rank_offset: return how much a step of its deadline reduces the rank of a task.
 --

@@ -1,7 +1,7 @@
 -- accept_dispatch: record that an agent has accepted a task and works on it.
 --
--- Returns ok, cancelled or lost (the claim has ended, and the agent should be told), or taken:
--- another dispatcher follows the submission, and nothing was changed.
+-- Returns ok, cancelled or lost (the claim has ended, and the dispatcher should cancel the task at
+-- the agent), or taken: another dispatcher follows the submission, and nothing was changed.
 --
 -- Concurrency: only the dispatcher that follows the submission; a repeated call changes nothing.
 -- Lock order:  tasks, dispatches.
@@ -76,6 +76,6 @@ end;
 $$;
 
 comment on function treadle.accept_dispatch(uuid, uuid, uuid, text, text) is
-'Record that an agent works on a task and under which id; returns whether the claim still holds.';
+'Record that an agent works on a task and under which id; returns whether the claim is valid.';
 
 grant execute on function treadle.accept_dispatch(uuid, uuid, uuid, text, text) to treadle_worker;

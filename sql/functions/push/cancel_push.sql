@@ -3,7 +3,7 @@
 -- select treadle.cancel_push('queue-0198f3c2-0000-7000-8000-000000000000', 'not needed', 'me');
 --
 -- A waiting entry is never sent. An entry that an agent works on is cancelled at once: the agent's
--- result is ignored, and the dispatcher tells the agent to stop. Cancelling again is not an error.
+-- result is ignored, and the dispatcher asks the agent to stop. Cancelling again is not an error.
 --
 -- Concurrency: see cancel_tasks.
 -- Lock order:  tasks, then the history.

@@ -144,10 +144,6 @@ as $$
   left join treadle.tasks on given.id = tasks.id
 $$;
 
-comment on function treadle.dispatch_target_of(treadle.dispatches) is
-'Internal: a submission with the request of its task, whether its claim holds, and whether it '
-'was sent to the agent before without an answer.';
-
 create or replace function treadle.dispatch_task(
   p_agent    text,
   p_token    uuid,

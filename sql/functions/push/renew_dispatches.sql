@@ -1,6 +1,6 @@
 -- renew_dispatches: renew the leases of a dispatcher and the claims of the submissions it follows.
 --
--- Returns all submissions that it follows, each with whether its claim still holds. p_heard lists
+-- Returns all submissions that it follows, each with whether its claim is valid. p_heard lists
 -- the claims whose agents have responded since the last call.
 --
 -- Concurrency: rows are locked in id order; submissions taken over by others are not touched.

@@ -46,8 +46,8 @@ begin
     ('model', 'string', 'be a text'),
     ('session_id', 'string', 'be a text'),
     ('timeout_seconds', 'number', 'be a whole number of seconds, 1 to 31536000'),
-    ('project', 'object', 'be a json object'),
-    ('env', 'object', 'be a json object of texts'),
+    ('project', 'object', 'be a JSON object'),
+    ('env', 'object', 'be a JSON object of texts'),
     ('thinking', 'boolean', 'be true or false')
   ) as rules (name, type, must)
   where

@@ -99,6 +99,7 @@ begin
   select queues.* into v_old from treadle.queues where queues.name = p_name for no key update;
   v_new := jsonb_populate_record(v_old, p_settings);
 
+  -- An UPDATE cannot assign a whole row, so each setting is listed.
   update treadle.queues
   set
     priority = v_new.priority,

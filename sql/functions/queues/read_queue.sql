@@ -1,4 +1,4 @@
--- read_queue: return the settings of a queue and who paused it.
+-- read_queue: return the settings of a queue, and the actor that paused it.
 --
 -- Raises:      TR202 unknown queue.
 

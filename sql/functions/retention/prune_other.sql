@@ -7,8 +7,8 @@
 -- Concurrency: skips locked rows.
 -- Lock order:  agents; concurrency_keys; gates; then the history.
 
--- retention_cutoff: return the time before which rows need not be kept; null if they are kept for
--- ever.
+-- retention_cutoff: return the time before which rows need not be kept; null if they are kept
+-- forever.
 create or replace function treadle.retention_cutoff(p_kind text)
 returns timestamptz
 language sql
@@ -20,7 +20,7 @@ as $$
   where retention.kind = p_kind
 $$;
 
--- prune_agents: delete agents that have been gone for long.
+-- prune_agents: delete agents that have sent no heartbeat for a long time.
 --
 -- An agent that returns registers again. Its history keeps its name.
 --

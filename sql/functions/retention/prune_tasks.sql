@@ -14,8 +14,8 @@
 
 -- find_prunable: find tasks whose retention is over, in physical order, from a position on.
 --
--- At most p_limit tasks from at most 2048 pages; place is where the next call starts, null at the
--- end of the table. If no queue has a retention, that is at once.
+-- Reads at most 2048 pages and returns at most p_limit tasks; place is where the next call starts,
+-- null at the end of the table, and null at once if no queue has a retention.
 create or replace function treadle.find_prunable(p_after tid, p_limit integer, p_skip uuid[])
 returns treadle.found_tasks
 language plpgsql
@@ -88,7 +88,7 @@ begin
       where tasks.id = any (v_last) and tasks.dag_id is not null
     );
     v_last := array(
-      select kin.id
+      select related.id
       from (
         select prunable_tasks.id
         from treadle.prunable_tasks
@@ -107,8 +107,8 @@ begin
             where tasks.id = any (v_last) and tasks.parent_id is not null
           )
         )
-      ) as kin
-      where kin.id <> all (v_all) and kin.id <> all (p_skip)
+      ) as related
+      where related.id <> all (v_all) and related.id <> all (p_skip)
     );
     exit when v_last = '{}';
     v_all := v_all || v_last;
@@ -127,10 +127,10 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
   select array(
-    select kin.id
-    from unnest(treadle.related_tasks(array[p_id], '{}')) with ordinality as kin (id, at)
-    where kin.id = any (p_of)
-    order by kin.at
+    select related.id
+    from unnest(treadle.related_tasks(array[p_id], '{}')) with ordinality as related (id, at)
+    where related.id = any (p_of)
+    order by related.at
   )
 $$;
 

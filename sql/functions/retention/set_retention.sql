@@ -2,8 +2,10 @@
 --
 -- select treadle.set_retention('events', 30 * 86400);
 --
--- events: once every reader has read them. agents: those that are gone. runs: the history of
--- schedules and triggers. The retention of tasks is a setting of their queue; see define_queue.
+-- Events are kept at least until every reader has read them. agents counts from the last
+-- heartbeat. runs is the history of schedules and triggers. The retention of tasks is a setting
+-- of their queue; see define_queue.
+--
 -- Lock order:  retention, then the history.
 -- Raises:      TR001 invalid argument.
 
@@ -30,7 +32,7 @@ begin
     perform treadle.raise_error(
       format('%s is not a valid number of seconds', p_keep_s),
       jsonb_build_object('argument', 'keep_s'),
-      'Pass 0 to 3153600000 seconds, or null forever.'
+      'Pass 0 to 3153600000 seconds, or null to keep them forever.'
     );
   end if;
 

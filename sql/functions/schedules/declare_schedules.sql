@@ -25,7 +25,7 @@ declare
 begin
   if jsonb_typeof(p_schedules) is distinct from 'object' then
     perform treadle.raise_error(
-      'the schedules must be a json object',
+      'the schedules must be a JSON object',
       jsonb_build_object('argument', 'schedules'),
       'For example {"nightly": {"cron": "@daily", "task": {"type": "report"}}}.'
     );

@@ -143,7 +143,7 @@ declare
 begin
   if jsonb_typeof(coalesce(v_task, v_dag)) is distinct from 'object' then
     perform treadle.raise_error(
-      'a schedule needs a task or a DAG, as a json object',
+      'a schedule needs a task or a DAG, as a JSON object',
       jsonb_build_object('argument', 'task'),
       'For example {"cron": "@daily", "task": {"type": "report", "spec": {}}}.'
     );

@@ -52,7 +52,7 @@ begin
   where schedules.id = v_schedule.id;
   insert into treadle.events (at, kind, task_id, dag_id, actor, data)
   values (
-    v_now, 'schedule.run', task_id, dag_id, coalesce(p_actor, session_user),
+    v_now, 'schedule.run_manually', task_id, dag_id, coalesce(p_actor, session_user),
     jsonb_build_object('schedule', v_schedule.name)
   );
 end;

@@ -104,7 +104,7 @@ begin
     return;
   end if;
   if jsonb_typeof(p_task.inputs) <> 'object' then
-    problem := 'the inputs of the task are not a json object';
+    problem := 'the inputs of the task are not a JSON object';
     return;
   end if;
 

@@ -36,7 +36,8 @@ begin
     )
   end;
   if not isfinite(v_at) then
-    raise data_exception using message = format('%L is not a time', treadle.excerpt_name(p_text));
+    raise data_exception using
+      message = format('%L is not a valid time', treadle.excerpt_name(p_text));
   end if;
   return v_at;
 end;
@@ -56,15 +57,11 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  c_classes constant text[] := array[
-    'auth_failure', 'budget_exceeded', 'crash', 'error', 'invalid_output', 'rate_limit', 'refused',
-    'timeout', 'unavailable'
-  ];
   v_problem text;
   v_states  text[] := p_default;
 begin
   v_problem := case
-    when jsonb_typeof(p_filter) is distinct from 'object' then 'it must be a json object'
+    when jsonb_typeof(p_filter) is distinct from 'object' then 'it must be a JSON object'
     when p_filter = '{}' then 'it is empty and would match every task'
     else (
       select case
@@ -73,8 +70,11 @@ begin
         when given.key = 'status' and jsonb_typeof(given.value) = 'array' then null
         when jsonb_typeof(given.value) <> 'string' or given.value = '""'
           then format('%s must be a text that is not empty', given.key)
-        when given.key = 'failure_class' and given.value #>> '{}' <> all (c_classes)
-          then 'failure_class must be one of ' || array_to_string(c_classes, ', ')
+        when
+          given.key = 'failure_class'
+          and given.value #>> '{}' <> all (treadle.failure_classes())
+          then
+            'failure_class must be one of ' || array_to_string(treadle.failure_classes(), ', ')
       end as words
       from jsonb_each(p_filter) as given
       order by words nulls last

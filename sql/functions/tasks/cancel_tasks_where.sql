@@ -32,7 +32,7 @@ declare
   v_states text[] := treadle.check_filter(p_filter, c_live, c_live);
   v_found  treadle.bulk_task[] := treadle.bulk_tasks(p_filter, v_states, p_limit);
   v_ids    uuid[];
-  v_fall   uuid[];
+  v_downstream   uuid[];
 begin
   if not p_dry_run then
     perform treadle.ensure_durable();
@@ -43,12 +43,12 @@ begin
     v_ids := array(
       select each.id from treadle.matching_tasks(p_filter, v_states, v_ids) as each
     );
-    v_fall := treadle.downstream_of(v_ids);
+    v_downstream := treadle.downstream_of(v_ids);
     v_found := treadle.record_bulk_results(v_found, v_ids, 'cancelled') || array(
       select row(task.id, task.queue, task.type, task.status, 'cascaded', null)::treadle.bulk_task
       from treadle.tasks as task
       where
-        task.id = any (v_fall) and task.completed_at is null
+        task.id = any (v_downstream) and task.completed_at is null
         and task.id not in (select own.id from unnest(v_ids) as own (id))
     );
     perform gone.id

@@ -120,8 +120,8 @@ begin
   if jsonb_typeof(p_options) is distinct from 'object' then
     perform treadle.raise_error(
       case
-        when p_use in ('queue', 'type') then 'the settings must be a json object'
-        else 'the options must be a json object'
+        when p_use in ('queue', 'type') then 'the settings must be a JSON object'
+        else 'the options must be a JSON object'
       end,
       jsonb_build_object('argument', 'options')
     );

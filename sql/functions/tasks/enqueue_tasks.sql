@@ -137,7 +137,7 @@ begin
     p_tasks, '$[*] ? (@.type() != "object")'
   ) then
     perform treadle.raise_error(
-      'tasks must be a json array of objects',
+      'tasks must be a JSON array of objects',
       jsonb_build_object('argument', 'tasks'),
       'For example [{"type": "code", "spec": {"prompt": "..."}}].'
     );

@@ -11,7 +11,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform treadle.raise_error(
-    format('there is no priority %s', coalesce(p_priority::text, 'null')),
+    format('priority must be 0 to 100, not %s', coalesce(p_priority::text, 'null')),
     jsonb_build_object('argument', 'priority'),
     'Use 0 (critical) to 100 (background).'
   );
@@ -89,7 +89,7 @@ as $$
 begin
   if p_urgency is null or p_urgency not between 1 and 10 then
     perform treadle.raise_error(
-      format('there is no urgency %s', coalesce(p_urgency::text, 'null')),
+      format('urgency must be 1 to 10, not %s', coalesce(p_urgency::text, 'null')),
       jsonb_build_object('argument', 'urgency'),
       'Use 1 (lowest) to 10 (highest), which mean the priorities 95 to 5.'
     );

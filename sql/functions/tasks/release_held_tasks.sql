@@ -60,11 +60,11 @@ begin
   )
 
   select array_agg(freed.ctid) into v_rows from freed;
-  perform treadle.notify_released(v_rows, case when p_actor is null then 'unheld' end);
+  perform treadle.notify_released(v_rows, case when p_actor is null then 'hold_released' end);
   if p_actor is not null then
     insert into treadle.events (at, kind, task_id, queue, actor, data)
     select
-      p_now, 'task.unheld', tasks.id, tasks.queue, p_actor,
+      p_now, 'task.hold_released', tasks.id, tasks.queue, p_actor,
       jsonb_build_object('status', tasks.status)
     from treadle.tasks
     where tasks.ctid = any (v_rows)

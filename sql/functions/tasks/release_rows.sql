@@ -80,7 +80,7 @@ begin
   )
 
   select array_agg(moved.ctid), array_agg(moved.id) into v_rows, v_ids from moved;
-  perform treadle.notify_released(v_rows, 'ready');
+  perform treadle.notify_released(v_rows, 'readied');
   return query select moved.id from unnest(v_ids) as moved (id);
 end;
 $$;

@@ -28,7 +28,7 @@ begin
     or jsonb_path_exists(coalesce(p_changes -> 'unset', '[]'), 'strict $ ? (@.type() != "array")')
     or jsonb_path_exists(p_changes, '$.unset[*] ? (@.type() != "string")') then
     perform treadle.raise_error(
-      'spec and set must be json objects, unset a list of paths',
+      'spec and set must be JSON objects, unset a list of paths',
       jsonb_build_object('argument', 'changes'),
       'For example {"set": {"options.depth": 2}, "unset": ["url"]}.'
     );
@@ -88,7 +88,7 @@ as $$
     )
 $$;
 
--- reset_expired_waits: let a retried task ask again what was not answered in time.
+-- reset_expired_waits: let a retried task ask questions again that were not answered in time.
 --
 -- Concurrency: the caller has locked the task.
 -- Lock order:  waits, steps; after tasks.
@@ -147,6 +147,7 @@ begin
     (select queues.max_spec_bytes from treadle.queues where queues.name = v_new.queue)
   );
 
+  -- An UPDATE cannot assign a whole row, and the columns that are not listed keep their history.
   update treadle.tasks
   set
     status = case v_status
@@ -180,7 +181,7 @@ begin
       when v_new.run_at is not distinct from tasks.run_at then tasks.delayed_at
     end,
     completed_at = null,
-    -- A result of the old round is not accepted any more.
+    -- A result of the old round is no longer accepted.
     last_token = null
   where tasks.id = p_task.id;
 
@@ -256,7 +257,8 @@ begin
   from letter;
   insert into treadle.events (at, kind, task_id, queue, actor, data)
   values (
-    v_now, 'task.' || p_resolution, p_id, v_task.queue, v_by,
+    v_now, case v_to when 'cancelled' then 'task.cancelled' else 'task.retried' end,
+    p_id, v_task.queue, v_by,
     jsonb_build_object('was', v_task.status, 'note', p_note, 'changes', p_changes)
     || case when p_delay_s is null then '{}' else jsonb_build_object('delay_s', p_delay_s) end
   );

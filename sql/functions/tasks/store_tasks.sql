@@ -39,7 +39,7 @@ begin
 
   if jsonb_typeof(v_spec) is distinct from 'object' then
     perform treadle.raise_error(
-      format('the spec must be a json object, not %s', coalesce(jsonb_typeof(v_spec), 'missing')),
+      format('the spec must be a JSON object, not %s', coalesce(jsonb_typeof(v_spec), 'missing')),
       jsonb_build_object('argument', 'spec', 'index', v_at - 1),
       'Pass the arguments of the handler by name: {"prompt": "..."}.'
     );

@@ -1,6 +1,6 @@
--- take_results: give each completed result to its consumer, once.
+-- take_results: return the completed results for a consumer, each once.
 --
--- For tasks enqueued with this consumer. A repeated call with the same token returns the same
+-- The consumer is an option of the task. A repeated call with the same token returns the same
 -- results.
 --
 -- Concurrency: skips rows locked by another session.

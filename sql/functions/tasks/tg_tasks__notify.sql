@@ -1,8 +1,7 @@
 -- tg_tasks__notify: after an insert, notify workers of new tasks and check the depth of their
 -- queues.
 --
--- One pass over the new rows of a statement, and a second one if a worker is idle or a queue has a
--- limit.
+-- It reads the new rows of a statement once, and again if a worker is idle or a queue has a limit.
 --
 -- Concurrency: see notify_workers, request_slots and check_depth.
 -- Lock order:  locks.

@@ -2,7 +2,7 @@
 --
 -- If the whole token is passed, its id is taken from it, and the secret is not repeated in errors.
 --
--- Concurrency: servers learn of it within five seconds.
+-- Concurrency: HTTP servers reject the token within five seconds.
 -- Lock order:  api_tokens.
 -- Raises:      TR217 unknown token.
 

@@ -1,4 +1,5 @@
--- check_failure_rates: emit type.failing for types that fail more often than a trigger allows.
+-- check_failure_rates: emit type.failure_rate_exceeded for types that fail more often than a
+-- trigger allows.
 --
 -- The trigger fires on that event as on any other. Each trigger is checked once a minute and emits
 -- the event at most once per window.
@@ -134,7 +135,7 @@ declare
   v_window  interval;
   v_limit   numeric;
   v_least   bigint;
-  v_figures jsonb;
+  v_counts jsonb;
   v_passes  boolean;
 begin
   for v_trigger in
@@ -151,12 +152,12 @@ begin
     v_least := coalesce((v_trigger.failure_rate ->> 'min_attempts')::numeric, 20);
     v_passes := coalesce(v_trigger.passed_at <= v_now - v_window, true);
     if v_passes then
-      v_figures := treadle.failure_counts(
+      v_counts := treadle.failure_counts(
         v_trigger.failure_rate ->> 'type', v_now - v_window, v_now, v_limit, v_least
       );
       v_passes :=
-        (v_figures ->> 'failed')::numeric > v_limit * (v_figures ->> 'attempts')::numeric
-        and (v_figures ->> 'attempts')::bigint >= v_least;
+        (v_counts ->> 'failed')::numeric > v_limit * (v_counts ->> 'attempts')::numeric
+        and (v_counts ->> 'attempts')::bigint >= v_least;
     end if;
     update treadle.triggers
     set
@@ -166,9 +167,9 @@ begin
     if v_passes then
       insert into treadle.events (at, kind, key, data)
       values (
-        v_now, 'type.failing', v_trigger.name,
-        v_trigger.failure_rate || v_figures || jsonb_build_object(
-          'errors', treadle.common_errors(v_figures ->> 'type', v_now - v_window, v_now)
+        v_now, 'type.failure_rate_exceeded', v_trigger.name,
+        v_trigger.failure_rate || v_counts || jsonb_build_object(
+          'errors', treadle.common_errors(v_counts ->> 'type', v_now - v_window, v_now)
         )
       );
       return query select v_trigger.id, v_trigger.name;

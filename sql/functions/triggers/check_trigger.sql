@@ -10,7 +10,7 @@ immutable
 set search_path = pg_catalog, pg_temp
 as $$
   select case
-    when jsonb_typeof(p_rate) <> 'object' then 'failure_rate must be a json object'
+    when jsonb_typeof(p_rate) <> 'object' then 'failure_rate must be a JSON object'
     when p_rate - array['type', 'window_s', 'limit', 'min_attempts'] <> '{}'
       then 'failure_rate accepts only type, window_s, limit and min_attempts'
     when jsonb_typeof(p_rate -> 'type') is distinct from 'string'
@@ -106,7 +106,7 @@ begin
       then 'it needs an event kind: on'
     -- A trigger that fires on its own events would never stop.
     when p_trigger.on_event like 'trigger.%' then 'triggers cannot fire on events of triggers'
-    when jsonb_typeof(p_trigger.filter) <> 'object' then 'its filter must be a json object'
+    when jsonb_typeof(p_trigger.filter) <> 'object' then 'its filter must be a JSON object'
     when not coalesce(p_trigger.max_depth between 1 and 100, false)
       then 'max_depth must be 1 to 100'
     when not p_trigger.max_per_hour between 1 and 1000000

@@ -84,7 +84,7 @@ begin
     );
   end if;
   v_new.on_event := coalesce(
-    case when v_new.failure_rate is not null then 'type.failing' end,
+    case when v_new.failure_rate is not null then 'type.failure_rate_exceeded' end,
     p_settings ->> 'on', p_old.on_event
   );
   v_new.filter := coalesce(

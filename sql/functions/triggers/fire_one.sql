@@ -165,7 +165,7 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  c_patience constant interval := '1 hour';
+  c_retry_for constant interval := '1 hour';
   v_fire     treadle.trigger_fires;
 begin
   return treadle.fire_one(p_trigger, p_event, p_now);
@@ -189,7 +189,7 @@ exception
     );
     v_fire.verdict := 'failed';
     v_fire.problem := treadle.mask_text(sqlerrm);
-    if sqlstate = 'TR105' and v_fire.fired_at > p_now - c_patience then
+    if sqlstate = 'TR105' and v_fire.fired_at > p_now - c_retry_for then
       v_fire.verdict := 'waiting';
       v_fire.problem := left(treadle.mask_text(sqlerrm), 900) || '; retrying for up to an hour';
     end if;

@@ -155,7 +155,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_fire treadle.trigger_fires;
-  v_tell boolean;
+  v_report boolean;
   v_name text;
 begin
   for v_fire in
@@ -172,7 +172,7 @@ begin
         v_fire.verdict = 'refused'
         and coalesce(triggers.refused_at < p_now - interval '1 hour', true)
       )
-    into v_name, v_tell
+    into v_name, v_report
     from treadle.triggers
     where triggers.id = v_fire.trigger_id
     for no key update;
@@ -190,7 +190,7 @@ begin
       last_error = coalesce(v_fire.problem, triggers.last_error),
       error_at = case when v_fire.problem is null then triggers.error_at else p_now end,
       refused_at = case
-        when v_fire.verdict = 'refused' and v_tell then p_now else triggers.refused_at
+        when v_fire.verdict = 'refused' and v_report then p_now else triggers.refused_at
       end
     where triggers.id = v_fire.trigger_id;
 
@@ -198,7 +198,7 @@ begin
     select
       p_now, 'trigger.' || v_fire.verdict, v_name,
       jsonb_build_object('event_id', v_fire.event_id, 'problem', v_fire.problem)
-    where v_tell and v_fire.problem is not null;
+    where v_report and v_fire.problem is not null;
   end loop;
 end;
 $$;

@@ -24,7 +24,7 @@ declare
 begin
   if num_nonnulls(p_event, p_sample) <> 1 or jsonb_typeof(p_sample) <> 'object' then
     perform treadle.raise_error(
-      'pass the id of an event, or a sample as a json object',
+      'pass the id of an event, or a sample as a JSON object',
       jsonb_build_object('argument', 'event'),
       'For example {"kind": "webhook.received", "key": "stripe", "data": {}}.'
     );

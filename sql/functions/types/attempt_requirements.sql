@@ -2,8 +2,8 @@
 
 -- attempt_models: return the models that apply to an attempt of a task.
 --
--- Those of the task, else those of its type. From the third attempt on, the fallback models replace
--- them, if there are any.
+-- The models of the task take precedence over those of its type. From the third attempt on, the
+-- fallback models replace them, if there are any.
 create or replace function treadle.attempt_models(
   p_attempt        smallint,
   p_models         text[],
@@ -22,7 +22,7 @@ return coalesce(
 );
 
 comment on function treadle.attempt_models(smallint, text[], text[], text[], text[]) is
-'Internal: the models of an attempt, from those of its task and of its type.';
+'The models of an attempt, from those of its task and of its type.';
 
 -- types_with_requirements: return the types that set models, validators or reports.
 --
@@ -58,8 +58,8 @@ return p_task.has_options or p_task.type = any (p_types);
 -- task.
 --
 -- The validator output_type, which checks the kind of the output, comes first.
--- The task's own settings, else those of its type as they are now: changes in code also apply to
--- tasks that are already waiting.
+-- The task's own settings take precedence over those of its type as they are now: changes in code
+-- also apply to tasks that are already waiting.
 create or replace function treadle.attempt_requirements(
   p_task treadle.tasks,
   out models      text[],

@@ -16,7 +16,7 @@ declare
 begin
   if jsonb_typeof(p_retry) is distinct from 'object' then
     perform treadle.raise_error(
-      'a retry policy must be a json object',
+      'a retry policy must be a JSON object',
       jsonb_build_object('argument', 'retry'),
       'For example {"strategy": "exponential", "initial_delay_s": 10}.'
     );

@@ -44,7 +44,7 @@ begin
     order by each.key
     limit 1;
   else
-    v_problem := 'it must be a json object';
+    v_problem := 'it must be a JSON object';
   end if;
   if v_problem is not null then
     perform treadle.raise_error(
@@ -109,6 +109,7 @@ begin
   select task_types.* into v_old from treadle.task_types where task_types.name = p_name;
   v_new := jsonb_populate_record(v_old, p_settings);
 
+  -- An UPDATE cannot assign a whole row, so each setting is listed.
   update treadle.task_types
   set
     description = v_new.description,
@@ -175,7 +176,7 @@ as $$
 begin
   if jsonb_typeof(p_types) is distinct from 'object' then
     perform treadle.raise_error(
-      'the types must be a json object',
+      'the types must be a JSON object',
       jsonb_build_object('argument', 'types'),
       'For example {"crawl": {"timeout_s": 600}}.'
     );

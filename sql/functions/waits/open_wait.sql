@@ -14,7 +14,7 @@
 -- find_existing_wait: return the wait or the answer that a task already has under a name.
 --
 -- It returns the same wait however often it is asked for. A forked task may have only the answer,
--- as a step. A task that was retried asks again what was not answered before it ended.
+-- as a step. A retried task asks again the questions that were not answered before it ended.
 --
 -- Concurrency: the caller has locked the task.
 -- Lock order:  waits, after tasks.

@@ -67,7 +67,7 @@ begin
     ('event', 'string', 'text'),
     ('key', 'string', 'text'),
     ('options', 'array', 'a list'),
-    ('schema', 'object', 'a json schema'),
+    ('schema', 'object', 'a JSON schema'),
     ('approvers', 'number', 'a number'),
     ('expires_s', 'number', 'a number of seconds'),
     ('expires_at', 'string', 'a time as text'),
@@ -188,7 +188,7 @@ declare
 begin
   if jsonb_typeof(p_wait) is distinct from 'object' then
     perform treadle.raise_error(
-      'a wait must be a json object',
+      'a wait must be a JSON object',
       jsonb_build_object('argument', 'wait'),
       'For example {"question": "Ship it?", "options": ["yes", "no"]}.'
     );

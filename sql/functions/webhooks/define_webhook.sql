@@ -96,7 +96,7 @@ begin
     when
       jsonb_typeof((p_hook).filter) is distinct from 'object'
       or octet_length((p_hook).filter::text) > 10000 then
-      'filter must be a json object of at most 10000 bytes'
+      'filter must be a JSON object of at most 10000 bytes'
     when
       (p_hook).secret is not null
       and (

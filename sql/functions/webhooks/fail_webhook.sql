@@ -68,7 +68,7 @@ begin
   perform treadle.record_delivery(p_name, p_id, p_status, p_error, p_ms);
   if v_new.status <> v_old.status then
     perform treadle.emit_webhook_event(
-      v_new.status, p_name, null,
+      case when v_new.status = 'paused' then 'paused' else 'failed' end, p_name, null,
       jsonb_build_object(
         'failures', v_new.failures, 'since', v_new.failed_since_at, 'error', v_new.last_error
       )

@@ -1,7 +1,7 @@
 -- read_webhook: return the next events for a webhook, in order, and skip those it does not
 -- subscribe to.
 --
--- Concurrency: the lease keeps others away; the cursor moves only past skipped events.
+-- Concurrency: the lease excludes other notifiers; the cursor moves only past skipped events.
 -- Lock order:  webhooks, readers.
 
 -- lock_webhook: lock a webhook for the holder of its lease, and renew the lease.

@@ -21,6 +21,6 @@ end;
 $$;
 
 comment on function treadle.remove_webhook(text, text) is
-'Remove a webhook; events that it has not received are not sent any more.';
+'Remove a webhook; events that it has not received are no longer sent.';
 
 grant execute on function treadle.remove_webhook(text, text) to treadle_operator;

@@ -159,7 +159,7 @@ declare
   v_task  treadle.tasks;
   v_keys  text[];
   v_large boolean;
-  v_shut  text;
+  v_gate  text;
 begin
   v_open := treadle.open_lanes(
     p_agent, array(select queues.name from treadle.queues where queues.name = any (p_agent.queues)),
@@ -196,15 +196,15 @@ begin
     end if;
     if v_large then
       -- It is skipped; in later rounds only if other tasks of its lane were skipped before.
-      v_shut := treadle.oversized_gate(v_task);
-      exit when v_round > 1 and not v_task.lane_id || v_shut = any (v_moved) and not exists (
+      v_gate := treadle.oversized_gate(v_task);
+      exit when v_round > 1 and not v_task.lane_id || v_gate = any (v_moved) and not exists (
         select
         from treadle.lanes
-        inner join treadle.gates on gates.key = v_shut
+        inner join treadle.gates on gates.key = v_gate
         where
-          lanes.id = v_task.lane_id and treadle.lane_with_gate(lanes, v_shut) is not null
+          lanes.id = v_task.lane_id and treadle.lane_with_gate(lanes, v_gate) is not null
       );
-      v_moved := v_moved || (v_task.lane_id || v_shut);
+      v_moved := v_moved || (v_task.lane_id || v_gate);
     end if;
     v_aside := v_aside || v_task.id;
     v_probe := null;

@@ -13,7 +13,7 @@ parallel safe
 return p_gate.unit is not null and p_gate.closed_by is null and p_gate.reason = 'rate limit';
 
 comment on function treadle.is_closed_by_limit(treadle.gates) is
-'Internal: a gate that a claim closed because its rate limit was reached.';
+'Whether a claim closed the gate because its rate limit was reached.';
 
 -- why_paused: the queue or the type of a lane is paused.
 create or replace function treadle.why_paused(p_lane treadle.lanes)
@@ -24,7 +24,7 @@ set search_path = pg_catalog, pg_temp
 as $$
   select
     format(
-      '%s %s is paused%s since %s%s', stopped.kind, stopped.name,
+      '%s %s has been paused%s since %s%s', stopped.kind, stopped.name,
       coalesce(' by ' || stopped.paused_by, ''), treadle.format_utc(stopped.paused_at),
       coalesce(': ' || stopped.paused_reason, '')
     ),
@@ -33,7 +33,7 @@ as $$
     jsonb_strip_nulls(
       jsonb_build_object(
         stopped.kind, stopped.name, 'paused_by', stopped.paused_by,
-        'paused_at', treadle.format_rfc3339(stopped.paused_at), 'said', stopped.paused_reason
+        'paused_at', treadle.format_rfc3339(stopped.paused_at), 'message', stopped.paused_reason
       )
     )
   from (
@@ -80,7 +80,7 @@ begin
       'opened_at', treadle.format_rfc3339(v_breaker.opened_at), 'opened_by', v_breaker.opened_by,
       'probe_at', treadle.format_rfc3339(v_breaker.probe_at), 'probe_task', v_breaker.probe_task,
       'agent', v_agent,
-      'said', treadle.last_line(v_breaker.last_error)
+      'message', treadle.last_line(v_breaker.last_error)
     )
   );
   if v_agent is not null then
@@ -90,7 +90,7 @@ begin
     );
   elsif v_breaker.probe_at <= p_now then
     reason := 'breaker_probe';
-    sentence := format('breaker of type %s lets one task through, as a probe', p_lane.type);
+    sentence := format('breaker of type %s allows one task to start, as a probe', p_lane.type);
   else
     reason := 'breaker_open';
     until := v_breaker.probe_at;
@@ -133,7 +133,7 @@ as $$
       jsonb_build_object(
         'gate', gates.key, 'closed_until', treadle.format_rfc3339(gates.closed_until),
         'closed_at', treadle.format_rfc3339(gates.closed_at), 'closed_by', gates.closed_by,
-        'said', gates.reason, 'slowdowns', gates.slowdowns, 'unit', gates.unit,
+        'message', gates.reason, 'slowdowns', gates.slowdowns, 'unit', gates.unit,
         'amount', gates.amount, 'period_s', gates.period_s
       )
     )

@@ -26,7 +26,7 @@ begin
       || coalesce(' by agent ' || p_task.completed_by, '')
     when 'cancelled' then 'cancelled: ' || coalesce(v_said, 'no reason was given')
     else format(
-      'gave up after %s attempt%s: %s%s', p_task.attempt,
+      'dead-lettered after %s attempt%s: %s%s', p_task.attempt,
       case when p_task.attempt = 1 then '' else 's' end, p_task.failure_class || ': ',
       coalesce(v_said, 'no reason was given')
     )
@@ -35,7 +35,7 @@ begin
     jsonb_build_object(
       'completed_at', treadle.format_rfc3339(p_task.completed_at), 'agent', p_task.completed_by,
       'attempt', p_task.attempt, 'max_attempts', p_task.max_attempts,
-      'class', p_task.failure_class, 'said', v_said
+      'class', p_task.failure_class, 'message', v_said
     )
   );
   return next;
@@ -65,7 +65,7 @@ begin
     sentence := format(
       'the claim of agent %s has expired (%s), but no reaper has ended it', p_task.agent_id, v_stale
     );
-    reason := 'claim_ran_out';
+    reason := 'claim_expired';
     return next;
   end if;
 

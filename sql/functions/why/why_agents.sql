@@ -12,7 +12,7 @@ return (
 );
 
 comment on function treadle.is_live(treadle.agents, timestamptz) is
-'Internal: active, with a heartbeat within the last three intervals.';
+'Whether an agent is active, with a heartbeat within the last three intervals.';
 
 -- eligible_agents: return the live agents that may take tasks of a lane, and how many tasks each
 -- has.
@@ -45,7 +45,7 @@ as $$
   order by agents.id
 $$;
 
--- why_assigned: the one agent that may have the task cannot take it.
+-- why_assigned: the only agent that may run the task cannot claim it.
 create or replace function treadle.why_assigned(p_lane treadle.lanes, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql

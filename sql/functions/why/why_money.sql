@@ -113,7 +113,7 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_poor record;
+  v_budgets record;
 begin
   if not exists (select from treadle.budgets where budgets.scope = 'agent') then
     return;
@@ -121,29 +121,29 @@ begin
 
   select
     bool_or(
-      coalesce(purse.usd >= coalesce(p_task.max_cost_usd - p_task.cost_usd, 0), true)
+      coalesce(agent_left.usd >= coalesce(p_task.max_cost_usd - p_task.cost_usd, 0), true)
     ) as enough,
     string_agg(
-      (able.agent).id || ' can spend ' || treadle.format_usd(greatest(purse.usd, 0)), ', '
+      (able.agent).id || ' can spend ' || treadle.format_usd(greatest(agent_left.usd, 0)), ', '
     ) as words,
     jsonb_agg(
-      jsonb_build_object('id', (able.agent).id, 'left_usd', greatest(purse.usd, 0))
+      jsonb_build_object('id', (able.agent).id, 'left_usd', greatest(agent_left.usd, 0))
     ) as agents
-  into v_poor
+  into v_budgets
   from treadle.eligible_agents(p_lane, p_now) as able
   cross join lateral (
     select treadle.agent_budget_left((able.agent).id, p_now) as usd
-  ) as purse;
-  if coalesce(v_poor.enough, true) then
+  ) as agent_left;
+  if coalesce(v_budgets.enough, true) then
     return;
   end if;
 
   sentence := format(
     'no agent that could take it has enough budget: it may cost %s, %s',
-    coalesce(treadle.format_usd(p_task.max_cost_usd), 'something'), left(v_poor.words, 300)
+    coalesce(treadle.format_usd(p_task.max_cost_usd), 'something'), left(v_budgets.words, 300)
   );
   reason := 'agent_budget';
-  detail := jsonb_build_object('agents', v_poor.agents, 'max_cost_usd', p_task.max_cost_usd);
+  detail := jsonb_build_object('agents', v_budgets.agents, 'max_cost_usd', p_task.max_cost_usd);
   return next;
 end;
 $$;

@@ -8,7 +8,8 @@ immutable
 parallel safe
 return coalesce(p_name, p_type || ' …' || pg_catalog.right(p_id::pg_catalog.text, 8));
 
-comment on function treadle.task_label(uuid, text, text) is 'Internal: a short name of a task.';
+comment on function treadle.task_label(uuid, text, text) is
+'A short name of a task.';
 
 -- why_held: the task is held, or its DAG is not started.
 create or replace function treadle.why_held(p_task treadle.tasks)
@@ -134,7 +135,9 @@ begin
       row_number() over (order by others.completed_at is null, others.id) as number,
       treadle.task_label(others.id, others.name, others.type) || case others.status
         when 'dead_lettered'
-          then ' (gave up' || coalesce(': ' || treadle.last_line(others.failure_reason), '') || ')'
+          then
+            ' (dead-lettered' || coalesce(': ' || treadle.last_line(others.failure_reason), '')
+            || ')'
         when 'cancelled' then ' (was cancelled)'
         else ''
       end as words,
@@ -163,7 +166,7 @@ begin
 end;
 $$;
 
--- why_time: the task waits for a time, or the time has come and no promoter has processed it.
+-- why_time: the task waits for a time, or the time has passed and no promoter has processed it.
 create or replace function treadle.why_time(p_task treadle.tasks, p_now timestamptz)
 returns table (sentence text, reason text, until timestamptz, detail jsonb)
 language plpgsql
@@ -194,7 +197,7 @@ begin
         )
       )
       else format(
-        'not before %s, in %s', treadle.format_utc(v_at), treadle.format_duration(v_at - p_now)
+        'scheduled for %s, in %s', treadle.format_utc(v_at), treadle.format_duration(v_at - p_now)
       )
     end;
     return next;

@@ -33,7 +33,10 @@ as $$
   insert into treadle.events (at, kind, task_id, queue, actor, data)
   select
     logged.at,
-    'work.' || coalesce(p_kind, case when p_from = p_to then 'updated' else p_to end),
+    'work.' || coalesce(
+      p_kind,
+      case when p_from = p_to then 'updated' when p_to = 'in_progress' then 'started' else p_to end
+    ),
     p_task, 'work', logged.actor,
     jsonb_strip_nulls(
       jsonb_build_object(

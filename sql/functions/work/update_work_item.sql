@@ -355,7 +355,7 @@ begin
       v_task, v_to, v_agent, p_changes ->> 'notes', p_actor, p_stale_s, v_now
     );
   end if;
-  -- cancel_rows logs cancellations, whoever asked for them.
+  -- cancel_rows logs all cancellations.
   if v_to <> 'cancelled' or not v_moves then
     perform treadle.log_work(
       p_id, p_actor, v_from, v_to, v_agent, p_changes ->> 'notes',

@@ -14,7 +14,7 @@ return case
 end;
 
 comment on function treadle.work_status(text) is
-'Internal: queued, dispatched, in_progress, blocked, completed, failed or cancelled.';
+'queued, dispatched, in_progress, blocked, completed, failed or cancelled.';
 
 -- work_outcome: return the outcome of a work item with this status; null while it is open.
 create or replace function treadle.work_outcome(p_status text)
@@ -28,7 +28,7 @@ return case
 end;
 
 comment on function treadle.work_outcome(text) is
-'Internal: success, failed or cancelled for the end states of the work API.';
+'success, failed or cancelled for the end states of the work API.';
 
 -- work_priority: return the priority of a task on the scale of the work API, 1 (highest) to 5.
 create or replace function treadle.work_priority(p_priority smallint)
@@ -42,7 +42,7 @@ return pg_catalog.array_position(
 );
 
 comment on function treadle.work_priority(smallint) is
-'Internal: the number of the tier that a priority is in.';
+'The number of the tier that a priority is in.';
 
 grant execute on function treadle.work_status(text) to treadle_observer, treadle_operator;
 grant execute on function treadle.work_outcome(text) to treadle_observer, treadle_operator;

@@ -44,7 +44,7 @@ _AGENTS = _shown("queue type capabilities missing")
 # of `tasks`, only those are shown that the token sees.
 REASONS: dict[str, Shown] = {
     **dict.fromkeys(("completed", "cancelled", "dead_lettered"), _ENDED),
-    **dict.fromkeys(("claimed", "running", "validating", "claim_ran_out"), _HELD),
+    **dict.fromkeys(("claimed", "running", "validating", "claim_expired"), _HELD),
     **dict.fromkeys(("not_dispatched", "work_blocked", "dispatched"), _WORK),
     **dict.fromkeys(("question", "event", "budget_question", "wait_expired"), _ASKED),
     **dict.fromkeys(("run_at", "retry_at", "promoter"), _TIMED),

@@ -17,7 +17,7 @@ class Reaper(Service):
             self.moved += 1
             log.info("claim.reaped", task_id=str(each.id), reason=each.reason, status=each.status)
         for agent in await self._db.agents.mark_silent():
-            log.warning("agent.silent", agent=agent)
+            log.warning("agent.timed_out", agent=agent)
         return len(reaped)
 
     async def next_in(self) -> float | None:

@@ -75,7 +75,7 @@ def test_an_agent_without_a_heartbeat_for_three_intervals_is_offline(driver: Dri
     assert agent(driver, "quick")["status"] == "offline"
     assert driver.rows("select * from treadle.mark_agents_offline()") == []
     events = driver.rows("select kind, actor from treadle.events")
-    assert events == [("agent.silent", "quick")]
+    assert events == [("agent.timed_out", "quick")]
 
 
 def test_a_silent_agent_is_active_again_after_its_next_heartbeat(driver: Driver) -> None:
@@ -109,5 +109,5 @@ def test_a_status_that_a_person_sets_is_an_event(driver: Driver) -> None:
     driver.rows("select treadle.set_agent_status('a', 'draining')")
 
     [event] = driver.records("select * from treadle.events")
-    assert (event["kind"], event["actor"]) == ("agent.draining", "a")
+    assert (event["kind"], event["actor"]) == ("agent.drain_started", "a")
     assert event["data"] == {"by": "postgres"}

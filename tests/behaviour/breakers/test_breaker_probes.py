@@ -31,7 +31,7 @@ def test_the_probe_comes_when_it_is_due_and_not_before(driver: Driver) -> None:
     assert len(driver.claim("a", 10)) == 1
     assert driver.claim("b", 10) == []
     assert state(driver) == "half_open"
-    assert len(events(driver, "breaker.half_open")) == 1
+    assert len(events(driver, "breaker.half_opened")) == 1
 
 
 def test_a_probe_that_succeeds_closes_the_breaker(driver: Driver) -> None:
@@ -81,7 +81,7 @@ def test_a_probe_without_a_result_is_replaced_by_another(
     assert driver.claim("b", 10) == []
     driver.complete(second)
     assert state(driver) == "closed"
-    assert len(events(driver, "breaker.half_open")) == 1
+    assert len(events(driver, "breaker.half_opened")) == 1
 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])

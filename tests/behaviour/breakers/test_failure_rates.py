@@ -138,7 +138,7 @@ def test_others_can_follow_the_same_event_and_a_paused_one_is_not_looked_at(
     driver: Driver,
 ) -> None:
     watch(driver)
-    define(driver, "tell", on="type.failing", filter={"data": {"type": "research"}})
+    define(driver, "tell", on="type.failure_rate_exceeded", filter={"data": {"type": "research"}})
     work(driver, good=0, bad=10)
     driver.rows("select treadle.pause_trigger('t')")
     assert check(driver) == []
@@ -159,7 +159,7 @@ def test_others_can_follow_the_same_event_and_a_paused_one_is_not_looked_at(
         ({**RATE, "min_attempts": 0}, "TR001", "min_attempts"),
         ({**RATE, "more": 1}, "TR001", "accepts only"),
         ({"window_s": 60, "limit": 0.5}, "TR001", "needs a task type"),
-        ([], "TR001", "must be a json object"),
+        ([], "TR001", "must be a JSON object"),
     ],
     ids=str,
 )

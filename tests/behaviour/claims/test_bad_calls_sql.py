@@ -26,8 +26,8 @@ BAD: dict[str, tuple[str, str]] = {
     f"heartbeat_tasks({TWO}, {ONE})": ("TR001", "2 ids but 1 tokens"),
     f"heartbeat_tasks({ONE}, {ONE}, array[]::jsonb[])": ("TR001", "1 ids but 0 progress"),
     # what does not exist
-    f"complete_task('{UNKNOWN_ID}', '{UNKNOWN_ID}')": ("TR101", "no longer holds"),
-    f"fail_task('{UNKNOWN_ID}', '{UNKNOWN_ID}')": ("TR101", "no longer holds"),
+    f"complete_task('{UNKNOWN_ID}', '{UNKNOWN_ID}')": ("TR101", "is no longer valid"),
+    f"fail_task('{UNKNOWN_ID}', '{UNKNOWN_ID}')": ("TR101", "is no longer valid"),
     f"cancel_task('{UNKNOWN_ID}')": ("TR201", "there is no task"),
     "cancel_task(null)": ("TR201", "there is no task null"),
     f"retry_task('{UNKNOWN_ID}')": ("TR201", "there is no task"),
@@ -69,7 +69,7 @@ BAD: dict[str, tuple[str, str]] = {
     "define_queue(E'a\\n')": ("TR001", "cannot be defined"),
     "define_queue('../etc')": ("TR001", "cannot be defined"),
     "define_queue(repeat('x', 49))": ("TR001", "cannot be defined"),
-    "define_queue('q', '[]')": ("TR001", "settings must be a json object"),
+    "define_queue('q', '[]')": ("TR001", "settings must be a JSON object"),
     "define_queue('q', '{\"depth\": 1}')": ("TR001", "unknown setting 'depth'"),
     "define_queue('q', '{\"priority\": 101}')": ("TR001", "priority must be a whole number"),
     "define_queue('q', '{\"priority\": \"x\"}')": ("TR001", "priority must be a whole number"),
@@ -84,7 +84,7 @@ BAD: dict[str, tuple[str, str]] = {
     "define_type('t', '{\"retries\": 3}')": ("TR001", "unknown setting 'retries'"),
     "declare_types('{\"bad name\": {}}')": ("TR001", "cannot be defined"),
     "declare_types('[]')": ("TR001", "object"),
-    "declare_types('{\"t\": []}')": ("TR001", "settings must be a json object"),
+    "declare_types('{\"t\": []}')": ("TR001", "settings must be a JSON object"),
     "declare_types('{}', array['Bad'])": ("TR001", "cannot be defined"),
 }
 

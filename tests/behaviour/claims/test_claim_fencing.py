@@ -84,9 +84,9 @@ def test_the_singular_calls_raise_claim_lost_for_a_superseded_claim(driver: Driv
     first, _ = superseded(driver)
 
     with unchanged(driver):
-        with refused("TR101", "no longer holds"):
+        with refused("TR101", "is no longer valid"):
             driver.rows("select treadle.complete_task(%s, %s, '{}')", first.id, first.token)
-        with refused("TR101", "no longer holds"):
+        with refused("TR101", "is no longer valid"):
             driver.rows("select treadle.fail_task(%s, %s, 'boom')", first.id, first.token)
 
 

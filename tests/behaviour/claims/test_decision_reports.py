@@ -91,7 +91,7 @@ def test_a_late_answer_needs_its_report_too(driver: Driver) -> None:
 @pytest.mark.parametrize(
     ("report", "words"),
     [
-        ([], "must be a json object"),
+        ([], "must be a JSON object"),
         ({}, "summary must be a text"),
         ({"summary": "  ", "confidence": 1}, "summary must be a text"),
         ({"summary": 5, "confidence": 1}, "summary must be a text"),

@@ -1,5 +1,6 @@
 """Which failures are retried, and how often."""
 
+import re
 from typing import Any
 
 import pytest
@@ -19,6 +20,15 @@ CLASSES = (
     "unavailable",
 )
 FOR_GOOD = {"auth_failure", "budget_exceeded", "refused"}
+
+
+def test_the_functions_and_the_table_know_the_same_classes(driver: Driver) -> None:
+    listed = driver.value("select treadle.failure_classes()")
+    stored = driver.value(
+        "select pg_get_constraintdef(oid) from pg_constraint where conname = 'attempts_class_check'"
+    )
+
+    assert set(re.findall("'([a-z_]+)'", stored)) == set(listed) == {*CLASSES, "rate_limit"}
 
 
 def fail_once(driver: Driver, failure_class: str, retry: dict[str, Any] | None = None) -> str:

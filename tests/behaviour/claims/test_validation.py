@@ -117,7 +117,7 @@ def test_a_full_audit_shows_the_validation(driver: Driver) -> None:
     driver.complete(claim)
 
     kinds = [event["kind"] for event in driver.events(claim.id)]
-    assert kinds[-2:] == ["task.validating", "task.completed"]
+    assert kinds[-2:] == ["task.validation_started", "task.completed"]
 
 
 def test_feedback_goes_to_the_next_attempt_and_is_bounded(driver: Driver) -> None:

@@ -144,7 +144,7 @@ def test_progress_is_an_event_each_tenth_of_the_way(driver: Driver) -> None:
     for n in range(20):
         graph.complete(f"t{n}")
 
-    assert graph.events() == ["dag.started", *["dag.progress"] * 9, "dag.completed"]
+    assert graph.events() == ["dag.started", *["dag.progressed"] * 9, "dag.completed"]
 
 
 @pytest.mark.parametrize(

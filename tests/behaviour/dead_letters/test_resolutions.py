@@ -86,7 +86,8 @@ def test_every_decision_is_stored_with_its_author(
     assert (letter["note"], letter["changes"]) == ("a note", changes or None)
     assert driver.rows("select reviewed from treadle.dead_letter_details") == [(True,)]
     event = driver.events(claim.id)[-1]
-    assert (event["kind"], event["actor"]) == (f"task.{resolution}", "tester")
+    kind = "task.cancelled" if resolution == "cancel" else "task.retried"
+    assert (event["kind"], event["actor"], event["data"]["changes"]) == (kind, "tester", changes)
     assert event["data"]["was"] == "dead_lettered"
 
 

@@ -38,7 +38,7 @@ def test_tasks_of_a_paused_queue_are_stuck(driver: Driver) -> None:
     driver.rows("select treadle.pause_queue('default', 'provider is down')")
 
     [reason] = reasons(driver)
-    assert reason.startswith("queue default is paused by ")
+    assert reason.startswith("queue default has been paused by ")
     assert reason.endswith(": provider is down")
 
 
@@ -135,7 +135,7 @@ def test_what_depends_on_a_dead_letter_is_stuck_until_somebody_decides(driver: D
 
     [row] = driver.records("select * from treadle.stuck")
 
-    assert (row["reason"], row["tasks"]) == ("it depends on a, which gave up: boom", 2)
+    assert (row["reason"], row["tasks"]) == ("it depends on a, which was dead-lettered: boom", 2)
     driver.retry(graph["a"], "cancel")
     assert reasons(driver) == []
 
@@ -160,7 +160,7 @@ def test_tasks_of_a_paused_type_are_stuck(driver: Driver) -> None:
 
     [reason] = reasons(driver)
 
-    assert reason.startswith("type code is paused by ")
+    assert reason.startswith("type code has been paused by ")
 
 
 def test_tasks_behind_an_open_breaker_are_stuck(driver: Driver) -> None:

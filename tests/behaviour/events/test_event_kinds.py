@@ -15,8 +15,9 @@ from tests.drivers.triggers import define, emit, fire
 from treadle.db.install import files as sql_files
 
 URL = "https://example.org/in"
-# A message of its own, that is no event.
+# A test message, which is not stored as an event.
 NO_EVENTS = {"webhook.test"}
+PAST = re.compile(r"[a-z_]+\.(set|went_offline|run_manually|nudges_forbidden|timed_out|[a-z_]+ed)")
 # Calls of functions that write the end of a kind which they are given.
 TELLING = {
     "task": r"(?<!function treadle\.)(?:audit_tasks|notify_released)\([^;']+'([a-z_]+)'",
@@ -28,14 +29,14 @@ TELLING = {
 }
 # Words that are not written out where the kind is made.
 STATES = {
-    "agent": "active draining offline",
+    "agent": "activated drain_started went_offline",
     "budget": "warned exhausted",
-    "dag": "failed reopened progress completed cancelled",
-    "harness": "failed interrupted waiting",
-    "task": "retry modify_and_retry cancel dead_lettered",
+    "dag": "failed reopened progressed completed cancelled",
+    "harness": "failed interrupted retry_scheduled",
+    "task": "retried cancelled dead_lettered",
     "trigger": "failed refused",
-    "webhook": "failing paused",
-    "work": "queued dispatched in_progress blocked completed failed cancelled updated",
+    "webhook": "failed paused",
+    "work": "queued dispatched started blocked completed failed cancelled updated",
 }
 
 
@@ -60,6 +61,15 @@ def test_the_list_has_every_kind_that_is_written_and_no_other(driver: Driver) ->
 
     assert written - NO_EVENTS | FROM_OUTSIDE == set(listed)
     assert sorted(listed) == listed
+
+
+def test_every_kind_is_a_noun_and_a_past_tense_and_is_documented(driver: Driver) -> None:
+    listed = driver.value("select treadle.builtin_event_kinds()")
+    page = Path(sql_files.sql_dir()).parent / "docs/reference/events.md"
+    documented = set(re.findall(r"`([a-z_]+\.[a-z_]+)`", page.read_text()))
+
+    assert [kind for kind in listed if not PAST.fullmatch(kind)] == []
+    assert documented == set(listed) | NO_EVENTS | {"invoice.paid"}
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,9 @@ def test_a_released_task_has_one_event_with_its_actor(driver: Driver, audit: str
         driver.rows("select treadle.release_held_tasks(%s, %s)", [task_id], actor)
     driver.rows("select treadle.release_held_tasks(%s)", [other])
 
-    assert told(driver, "task.unheld") == [
-        ("task.unheld", "ann", {"status": "ready"}),
-        ("task.unheld", me, {"status": "pending"}),
+    assert told(driver, "task.hold_released") == [
+        ("task.hold_released", "ann", {"status": "ready"}),
+        ("task.hold_released", me, {"status": "pending"}),
     ]
 
 

@@ -219,7 +219,7 @@ def test_old_uses_are_forgotten(driver: Driver) -> None:
         ({"limit": 5, "per_s": 1e9}, "0.1 seconds to 31 days"),
         ({"limit": 5, "per_s": 60, "unit": "euros"}, "starts, tokens or usd"),
         ({"limit": 5, "per_s": 60, "burst": 3}, "unknown setting 'burst'"),
-        ([], "json object"),
+        ([], "JSON object"),
     ],
     ids=str,
 )

@@ -118,7 +118,7 @@ def test_a_callback_that_fails_is_tried_again_later_and_three_times_at_most(
     assert take(driver) == []
     assert status(driver, task_id) == ("completed", "failed")
     kinds = [event["kind"] for event in driver.events(task_id)]
-    assert kinds[-3:] == ["harness.waiting", "harness.waiting", "harness.failed"]
+    assert kinds[-3:] == ["harness.retry_scheduled", "harness.retry_scheduled", "harness.failed"]
 
 
 @pytest.mark.requirement("H6")
@@ -178,7 +178,7 @@ def test_an_operator_has_an_action_executed_again(driver: Driver, how: str) -> N
     assert (action["id"], action["tries"]) == (task_id, 1)
     assert finish(driver, first) == "lost", "the first has no say any more"
     assert finish(driver, action) == "done"
-    rerun = next(e for e in driver.events(task_id) if e["kind"] == "harness.rerun")
+    rerun = next(e for e in driver.events(task_id) if e["kind"] == "harness.rerun_requested")
     assert (rerun["actor"], rerun["data"]["note"]) == ("ann", "not posted")
 
 

@@ -136,7 +136,7 @@ def test_a_lost_claim_cannot_change_the_task(driver: Driver, what: str) -> None:
     expire(driver, first)
     second = fetched(driver)
 
-    with unchanged(driver), refused("TR101", "no longer holds"):
+    with unchanged(driver), refused("TR101", "is no longer valid"):
         beat(driver, first) if what == "beat" else decide(driver, first)
 
     assert decide(driver, second, {"by": "second"}) == "completed"
@@ -198,9 +198,9 @@ def test_the_id_of_a_task_of_another_queue_is_not_taken(driver: Driver) -> None:
 def test_a_payload_and_a_decision_are_objects(driver: Driver, wrong: str) -> None:
     put(driver)
     task = fetched(driver)
-    with refused("TR001", "payload must be a json object"):
+    with refused("TR001", "payload must be a JSON object"):
         driver.rows("select treadle.enqueue_harness_task(%s, %s::jsonb)", ME, wrong)
-    with refused("TR001", "decision must be a json object"):
+    with refused("TR001", "decision must be a JSON object"):
         call = "select treadle.complete_harness_task(%s, %s, %s::jsonb)"
         driver.rows(call, task["id"], task["token"], wrong)
 

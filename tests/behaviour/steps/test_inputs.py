@@ -167,7 +167,7 @@ def test_inputs_that_are_not_an_object_are_a_problem(driver: Driver) -> None:
     task_id = driver.enqueue()
     refer(driver, task_id, ["task"])
 
-    assert resolve(driver, task_id) == ({}, "the inputs of the task are not a json object")
+    assert resolve(driver, task_id) == ({}, "the inputs of the task are not a JSON object")
 
 
 @pytest.mark.parametrize("end", ["cancelled", "dead_lettered"])

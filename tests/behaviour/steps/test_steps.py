@@ -86,7 +86,7 @@ def test_steps_saved_at_once_are_numbered_without_gaps(driver: Driver) -> None:
 def test_a_step_of_a_superseded_claim_is_refused(driver: Driver) -> None:
     first, second = superseded(driver)
 
-    with unchanged(driver), refused("TR101", "no longer holds"):
+    with unchanged(driver), refused("TR101", "is no longer valid"):
         save_step(driver, first, output="late", calls=[{"call_id": "c", "usd": 1}])
 
     assert save_step(driver, second, output="in time") == ("in time", True)

@@ -96,7 +96,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "options not an object": (
         "enqueue_task('default', 'code', p_options => '[1]')",
         "TR001",
-        "the options must be a json object",
+        "the options must be a JSON object",
     ),
     "keys of another length": (
         "enqueue_batch('default', 'code', array['{}']::jsonb[], p_keys => array['a', 'b'])",
@@ -108,8 +108,8 @@ BAD: dict[str, tuple[str, str, str]] = {
         "TR001",
         "not number",
     ),
-    "tasks not an array": ("enqueue_tasks('{}')", "TR001", "json array of objects"),
-    "a task not an object": ("enqueue_tasks('[1]')", "TR001", "json array of objects"),
+    "tasks not an array": ("enqueue_tasks('{}')", "TR001", "JSON array of objects"),
+    "a task not an object": ("enqueue_tasks('[1]')", "TR001", "JSON array of objects"),
     "a task without a type": ("enqueue_tasks('[{}]')", "TR203", "no task type null"),
     "one bad task among good ones": (
         'enqueue_tasks(\'[{"type": "code"}, {"type": "nope"}]\')',
@@ -153,7 +153,7 @@ BAD_OPTIONS: dict[str, tuple[str, str]] = {
     ),
     '{"capabilities": [null]}': ("TR001", "capabilities"),
     '{"consumer": ""}': ("TR001", "consumer must"),
-    '{"retry": []}': ("TR001", "a retry policy must be a json object"),
+    '{"retry": []}': ("TR001", "a retry policy must be a JSON object"),
     '{"retry": {"strategy": "linear"}}': ("TR001", "strategy cannot be"),
     '{"retry": {"initial_delay_s": -1}}': ("TR001", "initial_delay_s cannot be"),
     '{"retry": {"initial_delay_s": 1e400}}': ("TR001", "initial_delay_s cannot be"),

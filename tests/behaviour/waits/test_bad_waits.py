@@ -11,8 +11,8 @@ from tests.drivers.waits import claimed, open_wait
 
 Q = {"question": "Ship it?"}
 BAD: list[tuple[Any, str, str]] = [
-    ([], "TR001", "must be a json object"),
-    ("Ship it?", "TR001", "must be a json object"),
+    ([], "TR001", "must be a JSON object"),
+    ("Ship it?", "TR001", "must be a JSON object"),
     ({}, "TR001", "question must be a text"),
     ({"question": ""}, "TR001", "question must be a text"),
     ({"question": "  "}, "TR001", "question must be a text"),
@@ -32,7 +32,7 @@ BAD: list[tuple[Any, str, str]] = [
     ({**Q, "options": list(range(101))}, "TR001", "options must be 1 to 100"),
     ({**Q, "options": ["x" * 10_000]}, "TR001", "options must be 1 to 100"),
     ({**Q, "options": ["a"], "schema": {}}, "TR001", "not be combined with a schema"),
-    ({**Q, "schema": []}, "TR001", "schema must be a json schema"),
+    ({**Q, "schema": []}, "TR001", "schema must be a JSON schema"),
     ({**Q, "approvers": 0}, "TR001", "approvers must be 1 to 100, not 0"),
     ({**Q, "approvers": -1}, "TR001", "approvers must be 1 to 100"),
     ({**Q, "approvers": 101}, "TR001", "approvers must be 1 to 100"),
@@ -104,7 +104,7 @@ def test_a_wait_needs_a_name(driver: Driver, name: str | None) -> None:
 def test_a_wait_needs_to_be_for_something(driver: Driver, wait: str | None) -> None:
     claim = claimed(driver)
 
-    with unchanged(driver), refused("TR001", "must be a json object"):
+    with unchanged(driver), refused("TR001", "must be a JSON object"):
         driver.rows("select treadle.open_wait(%s, %s, 'x', %s)", claim.id, claim.token, wait)
 
 

@@ -223,7 +223,7 @@ def test_a_webhook_that_keeps_failing_emits_one_event_and_keeps_its_events(
     )
     assert kinds == [
         ("webhook.added", "ops"),
-        ("webhook.failing", "ops"),
+        ("webhook.failed", "ops"),
         ("webhook.recovered", "ops"),
     ]
 

@@ -26,9 +26,9 @@ def test_why_reports_a_paused_queue_with_actor_and_reason(driver: Driver) -> Non
     since = moment(driver, "select paused_at from treadle.queues where name = 'default'")
     assert row["reason"] == "queue_paused"
     assert row["sentence"] == (
-        f"queue default is paused by postgres since {since}: provider is down"
+        f"queue default has been paused by postgres since {since}: provider is down"
     )
-    assert (row["detail"]["queue"], row["detail"]["said"]) == ("default", "provider is down")
+    assert (row["detail"]["queue"], row["detail"]["message"]) == ("default", "provider is down")
     driver.rows("select treadle.resume_queue('default')")
     assert reasons(driver, task) == ["claimable"]
 
@@ -40,7 +40,7 @@ def test_why_reports_a_paused_type_with_actor_and_reason(driver: Driver) -> None
     row = only(driver, task)
 
     assert row["reason"] == "type_paused"
-    assert row["sentence"].startswith("type code is paused by ")
+    assert row["sentence"].startswith("type code has been paused by ")
     assert row["sentence"].endswith(": a bug")
     assert row["detail"]["type"] == "code"
 

@@ -64,7 +64,7 @@ def test_a_claim_that_ran_out_waits_for_the_reaper(driver: Driver) -> None:
 
     first, second = why(driver, task)
 
-    assert first["reason"] == "claim_ran_out"
+    assert first["reason"] == "claim_expired"
     assert first["sentence"] == (
         "the claim of agent a has expired (heartbeat_timeout), but no reaper has ended it"
     )
@@ -88,7 +88,7 @@ def test_why_reports_the_attempts_of_a_dead_letter(driver: Driver) -> None:
     row = only(driver, task)
 
     assert row["reason"] == "dead_lettered"
-    assert row["sentence"] == "gave up after 1 attempt: error: no use"
+    assert row["sentence"] == "dead-lettered after 1 attempt: error: no use"
     assert row["detail"]["class"] == "error"
 
 

@@ -176,7 +176,7 @@ def test_open_lanes_come_first_and_closed_ones_show_the_cause(driver: Driver) ->
     rows = order(driver)
 
     assert [row["id"] for row in rows] == [free, shut, lonely]
-    assert rows[1]["closed_reason"].startswith("type test is paused")
+    assert rows[1]["closed_reason"].startswith("type test has been paused")
     assert rows[2]["closed_reason"] == "no live agent of the queue has capability gpu"
     assert len(order(driver, limit=2)) == 2
 

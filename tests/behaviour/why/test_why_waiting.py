@@ -61,7 +61,7 @@ def test_a_dead_lettered_dependency_is_named_first_with_its_error(driver: Driver
 
     row = only(driver, graph["ship"])
 
-    assert row["sentence"] == "waiting for 2 of 2 dependencies: build (gave up: boom), plan"
+    assert row["sentence"] == "waiting for 2 of 2 dependencies: build (dead-lettered: boom), plan"
     assert row["detail"]["tasks"][0]["status"] == "dead_lettered"
 
 
@@ -92,7 +92,7 @@ def test_why_reports_when_a_delayed_task_is_due(driver: Driver) -> None:
 
     moment = driver.task(task)["run_at"]
     assert row["reason"] == "run_at"
-    assert row["sentence"] == f"not before {moment:%Y-%m-%d %H:%M:%S} UTC, in 3 min"
+    assert row["sentence"] == f"scheduled for {moment:%Y-%m-%d %H:%M:%S} UTC, in 3 min"
     assert row["until"] == moment
 
 

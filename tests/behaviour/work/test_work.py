@@ -147,7 +147,7 @@ def test_an_item_without_updates_is_blocked_and_not_failed(driver: Driver) -> No
     assert [row["outcome"] for row in driver.attempts(item)] == ["suspended"]
     assert driver.task(item)["attempt"] == 0
     assert "timed out" in look(driver, item)["notes"]
-    assert driver.events(item)[-1]["kind"] == "work.stale"
+    assert driver.events(item)[-1]["kind"] == "work.stalled"
     assert driver.reap() == []
 
 

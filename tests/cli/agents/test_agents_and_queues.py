@@ -39,7 +39,7 @@ def test_a_queue_is_paused_and_resumed(cli: Cli, sync_conn: Conn) -> None:
     [queue] = cli("queues", "list", "--json").json["items"]
     assert (queue["paused"], queue["ready"]) == (True, 1)
     [stuck] = cli("queues", "stuck", "--json").json["items"]
-    assert stuck["reason"].startswith("queue default is paused by ")
+    assert stuck["reason"].startswith("queue default has been paused by ")
     assert stuck["reason"].endswith(": storm")
 
     assert cli("queues", "resume", "default").code == 0

@@ -80,7 +80,7 @@ def test_tasks_that_no_service_moves_are_reported(cli: Cli, sync_conn: Conn) -> 
     assert found["reaper"]["status"] == found["promoter"]["status"] == "fail"
     assert found["reaper"]["todo"].endswith("Start a reaper: treadle reaper")
     assert found["stuck"]["status"] == "warn"
-    assert "queue default is paused" in found["stuck"]["found"]
+    assert "queue default has been paused" in found["stuck"]["found"]
 
 
 def test_functions_of_another_release_are_reported(cli: Cli, sync_conn: Conn) -> None:

@@ -68,7 +68,7 @@ def test_a_task_has_all_its_fields_its_attempts_and_the_reason(
 
     assert shown["id"] == filled["dead"]
     assert shown["status"] == "dead_lettered"
-    assert shown["why"] == "gave up after 1 attempt: error: ValueError: boom"
+    assert shown["why"] == "dead-lettered after 1 attempt: error: ValueError: boom"
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["failed"]
     assert shown["attempts"][0]["error"] == "ValueError: boom\n\nTraceback"
     assert times(shown)

@@ -81,7 +81,7 @@ def test_no_color_means_no_escape_codes(still_url: str, evil: str) -> None:
     shown = commands.on_terminal("tasks", "show", evil, **settings)
 
     assert "† dead_lettered" in shown
-    assert "gave up after 1 attempt" in shown
+    assert "dead-lettered after 1 attempt" in shown
     assert "ATTEMPT" in shown
     assert "\x1b" not in shown
     assert "\x07" not in shown

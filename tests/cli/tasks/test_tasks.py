@@ -78,7 +78,7 @@ def test_options_of_a_task_are_kept(cli: Cli) -> None:
     shown = cli("tasks", "show", task, "--json").json
     assert (shown["priority"], shown["title"], shown["max_attempts"]) == (3, "t", 7)
     assert shown["status"] == "pending"
-    assert shown["why"].startswith("not before ")
+    assert shown["why"].startswith("scheduled for ")
     assert shown["reasons"][0]["reason"] == "run_at"
 
 
@@ -110,7 +110,7 @@ def test_waiting_for_a_result_prints_why_there_is_none(
     waited = cli("tasks", "enqueue", "code", "--wait", "--timeout", "3")
 
     assert waited.code == 7
-    assert "type code is paused" in waited.err
+    assert "type code has been paused" in waited.err
     assert "has not ended within 3 s" in waited.err
 
 

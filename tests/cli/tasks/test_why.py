@@ -38,7 +38,7 @@ def test_reasons_are_json_with_their_details(cli: Cli, sync_conn: Conn) -> None:
 
 @pytest.mark.parametrize(
     ("state", "words"),
-    [("completed", "completed "), ("dead", "gave up after 1 attempt: error: boom")],
+    [("completed", "completed "), ("dead", "dead-lettered after 1 attempt: error: boom")],
 )
 def test_an_ended_task_is_shown_as_such(state: str, words: str, cli: Cli, sync_conn: Conn) -> None:
     task = (

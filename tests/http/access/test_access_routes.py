@@ -106,7 +106,7 @@ def test_the_event_of_a_drained_agent_names_the_token(guarded: Closed) -> None:
         grace.put("/v1/agents/coder", json={})
         assert grace.put("/v1/agents/coder/status", json={"status": "draining"}).is_success
 
-    query = "select actor, data ->> 'by' from treadle.events where kind = 'agent.draining'"
+    query = "select actor, data ->> 'by' from treadle.events where kind = 'agent.drain_started'"
     assert guarded.sql.execute(query).fetchall() == [("coder", "grace")]
 
 

@@ -67,7 +67,7 @@ def test_an_interrupted_action_is_decided_about(
     assert shown == {"task_id": task_id, "action": becomes}
     [row] = http.get(ACTIONS).json()["items"]
     assert row["action"] == becomes
-    kind = "harness.rerun" if verb == "again" else "harness.skipped"
+    kind = "harness.rerun_requested" if verb == "again" else "harness.skipped"
     told = rows(sql, "select actor, data ->> 'note' from treadle.events where kind = %s", kind)
     assert told == [("local", "looked")]
 

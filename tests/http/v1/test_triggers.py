@@ -49,7 +49,7 @@ def test_a_trigger_may_look_at_the_rate_of_failures(http: httpx2.Client) -> None
         "failure_rate": {"type": "code", "window_s": 60, "limit": 0.5},
     }
     made = shaped(models.Trigger, http.put("/v1/triggers/failing", json=body))
-    assert made["on_event"] == "type.failing"
+    assert made["on_event"] == "type.failure_rate_exceeded"
 
 
 def test_triggers_are_listed_by_name(http: httpx2.Client) -> None:

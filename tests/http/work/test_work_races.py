@@ -132,9 +132,10 @@ async def test_the_reaper_blocks_an_item_without_updates_and_emits_an_event(
     assert found["changes"][-1]["actor"] == "reaper"
     assert get(http, other)["status"] == "in_progress"
     rows = sql.execute(
-        "select kind, task_id::text, data ->> 'agent' from treadle.events where kind = 'work.stale'"
+        "select kind, task_id::text, data ->> 'agent' from treadle.events"
+        " where kind = 'work.stalled'"
     ).fetchall()
-    assert rows == [("work.stale", silent["id"], "steve-w")]
+    assert rows == [("work.stalled", silent["id"], "steve-w")]
 
     # The item was not final: the agent resumes it, and its only slot was free meanwhile.
     assert change(http, silent, status="in_progress")["status"] == "in_progress"

@@ -361,7 +361,7 @@ def held(task_id: UUID, verdict: str) -> str:
     """The verdict; raises ClaimLost when the claim was superseded."""
     if verdict in ("stale", "lost", "cancelled"):
         raise ClaimLost(
-            f"the claim on task {task_id} no longer holds",
+            f"the claim on task {task_id} is no longer valid",
             hint="Drop the result: the task was taken over, cancelled or has ended.",
             task_id=str(task_id),
         )
