@@ -6,7 +6,7 @@ arguments than the rest of the request takes (ADR 29). The function of such a ro
 and its path parameters, and calls `read_body`.
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -30,6 +30,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import to_json
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from treadle import fields
 
@@ -237,17 +238,19 @@ class DirectRoute(APIRoute):
     Path parameters are UUIDs, and each dependency takes the request only.
     """
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        checks = [each.dependency for each in self.dependencies if each.dependency]
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # In place of FastAPI's wrapper, which opens two exit stacks for its own dependencies.
+        self.app = self._serve
 
-        async def handle(request: Request) -> Response:
-            for check in checks:
-                await check(request)
-            ids = {name: _read_id(name, text) for name, text in request.path_params.items()}
-            response: Response = await self.endpoint(request, **ids)
-            return response
-
-        return handle
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        for each in self.dependencies:
+            if each.dependency:
+                await each.dependency(request)
+        ids = {name: _read_id(name, text) for name, text in request.path_params.items()}
+        response: Response = await self.endpoint(request, **ids)
+        await response(scope, receive, send)
 
 
 async def read_body(request: Request, model: type[Model]) -> Model:

@@ -74,7 +74,7 @@ def test_a_value_outside_every_scale_is_rejected(
 @pytest.mark.parametrize("call", ["urgency_of_priority", "tier_of_priority"])
 @pytest.mark.parametrize("priority", [-1, 101, None])
 def test_an_invalid_priority_is_rejected(driver: Driver, call: str, priority: int | None) -> None:
-    with pytest.raises(psycopg.Error, match="no priority") as raised:
+    with pytest.raises(psycopg.Error, match="priority must be 0 to 100") as raised:
         driver.rows(f"select treadle.{call}(%s)", priority)
 
     assert raised.value.sqlstate == "TR001"
