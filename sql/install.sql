@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('843f75d3c82e8817bc034077eedb7759c48ec921b3a998a24268e690b638f621');
+values ('6ecbe7db81e359484837e9b44655199269faccd07839307a43d37de0d789e075');
 
 commit;

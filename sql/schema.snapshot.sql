@@ -6736,7 +6736,7 @@ create function treadle.node_refs(p_tasks jsonb)
   returns TABLE(at integer, ref text, optional boolean)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 088591f107957dd5cf21b226ee186220a2d83d1d22baafc1689debc99902b75b
+  as sha256 a59faea3ac946f3095909c36cfbf9f2aefc6ab3709e16eee19b61acd04097ebc
   owner treadle_owner
   without a comment
 
