@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('6ecbe7db81e359484837e9b44655199269faccd07839307a43d37de0d789e075');
+values ('df0fe3836b2c17561826e6428d12b93309d898aaadd9b8afcc41b7eda5f1d9c8');
 
 commit;

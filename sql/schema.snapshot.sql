@@ -9038,7 +9038,7 @@ create function treadle.try_insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 efebed36b588e217602bf50c6fccfae78cbf7cd748981ad8a3f511ec10fea204
+  as sha256 eb707c644b2319eee943556246e962f78879a1be819ac8fe825cf7835e943e77
   owner treadle_owner
   without a comment
 

@@ -386,13 +386,14 @@ begin
     order by edges.at
   );
 
+  -- In the order of their keys, so that two sessions with the same keys do not deadlock.
   select
-    array_agg(ids[nodes.at] order by nodes.at),
-    array_agg(coalesce(nodes.task -> 'spec', '{}') order by nodes.at),
+    array_agg(ids[nodes.at] order by nodes.key, nodes.at),
+    array_agg(coalesce(nodes.task -> 'spec', '{}') order by nodes.key, nodes.at),
     case
-      when v_held is not null then array_agg(nodes.task ->> 'idempotency_key' order by nodes.at)
+      when v_held is not null then array_agg(nodes.key order by nodes.key, nodes.at)
     end,
-    array_agg(v_kinds.kind_of[nodes.at] order by nodes.at),
+    array_agg(v_kinds.kind_of[nodes.at] order by nodes.key, nodes.at),
     array_agg(
       row(
         nodes.task ->> 'name', nodes.task ->> 'title',
@@ -402,10 +403,13 @@ begin
         end,
         coalesce(waits.unmet, 0), v_paths[nodes.at]
       )::treadle.dag_node
-      order by nodes.at
+      order by nodes.key, nodes.at
     )
   into v_new, v_specs, v_keys, v_kind, v_nodes
-  from jsonb_array_elements(v_tasks) with ordinality as nodes (task, at)
+  from (
+    select given.at, given.task, given.task ->> 'idempotency_key' as key
+    from jsonb_array_elements(v_tasks) with ordinality as given (task, at)
+  ) as nodes
   left join (
     select edges.at, count(*)::integer as unmet
     from unnest(v_at, v_met) as edges (at, met_at)
