@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('df0fe3836b2c17561826e6428d12b93309d898aaadd9b8afcc41b7eda5f1d9c8');
+values ('2832aa82fd89b847157a78c108d2e3e46ed34b961a03e9931f42e8fbc8991480');
 
 commit;

@@ -4114,7 +4114,7 @@ create function treadle.check_nodes(p_tasks jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0f5e1ea3c2b621811896edadfea119073e56e2ee68019241874553a0c73c96bf
+  as sha256 998167414063bd5334a0d8ec86d7d5d625eda4e93b8cc551990f3fcf492590d4
   owner treadle_owner
   without a comment
 
@@ -7108,7 +7108,7 @@ create function treadle.prepare_nodes(p_tasks jsonb, p_base treadle.tasks, p_use
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 cc8281b62030d05ed0f46a9722358372ccd983f5da84063d6dd0fc378aea1e65
+  as sha256 a56af7e6ae17e5bdc8b6c814586541be100d378baa9bcbfd98fe79bbc1172005
   owner treadle_owner
   without a comment
 

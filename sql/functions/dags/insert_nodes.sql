@@ -77,9 +77,6 @@ begin
           nodes.task ->> 'name' is not null
           and count(*) over (partition by nodes.task ->> 'name') > 1
           then 'the name is used twice'
-        when jsonb_typeof(nodes.task -> 'idempotency_key') not in ('string', 'null')
-          or char_length(nodes.task ->> 'idempotency_key') not between 1 and 200
-          then 'idempotency_key must have 1 to 200 characters'
         when
           nodes.task ->> 'idempotency_key' is not null
           and count(*) over (
@@ -142,6 +139,11 @@ declare
 begin
   kinds := '{}';
   rest := '{}';
+  perform treadle.check_options(
+    jsonb_build_object('idempotency_key', given.task -> 'idempotency_key'), p_use
+  )
+  from jsonb_array_elements(p_tasks) as given (task)
+  where given.task ->> 'idempotency_key' is not null;
   for v_kind in
     select
       given.task - c_own as options,

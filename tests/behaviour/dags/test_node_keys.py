@@ -128,9 +128,9 @@ def test_a_dag_without_a_new_task_is_refused(driver: Driver) -> None:
         create(driver, [keyed("a")])
     with unchanged(driver), refused("TR001", "the idempotency_key is used twice"):
         create(driver, [keyed("a"), keyed("b")])
-    for key in ("", "x" * 201, 5):
+    for key in ("", "x" * 201):
         with unchanged(driver), refused("TR001", "must have 1 to 200 characters"):
-            create(driver, [keyed("a", key=key), node("b")])  # type: ignore[arg-type]
+            create(driver, [keyed("a", key=key), node("b")])
     assert driver.state_of(lint) == "ready"
 
 
