@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('2832aa82fd89b847157a78c108d2e3e46ed34b961a03e9931f42e8fbc8991480');
+values ('04dd661ee3ee811deb578b7a847c2ed6e7fdb90f1ad598417b9484a62cb29e62');
 
 commit;

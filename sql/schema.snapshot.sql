@@ -4114,7 +4114,7 @@ create function treadle.check_nodes(p_tasks jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 998167414063bd5334a0d8ec86d7d5d625eda4e93b8cc551990f3fcf492590d4
+  as sha256 24e9eb3f781a98b89d7cfbb0bb58b670b3971f38f722ece245e7e185c1e594c6
   owner treadle_owner
   without a comment
 
@@ -5962,7 +5962,7 @@ create function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_poli
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4a1c191dce210c72857ed29afdb2f9a3b4c9ffd4bcea25639e4310f9f12402f3
+  as sha256 5fbd07c2943302040f64f4f100d99e55d0520e2a95659ac30b873ac0aeb7f49f
   owner treadle_owner
   without a comment
 
@@ -6071,7 +6071,7 @@ create function treadle.key_holders(p_tasks jsonb, p_project uuid)
   returns uuid[]
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 a4293fbcbf71fa00acf9064f7daa5475e2dbc7929614a28b042981e9fc94c333
+  as sha256 3fbe38a4729a13c90c7b0de51e4bfbb9869d5495d7adbc492054d69acd9831e0
   owner treadle_owner
   without a comment
 
@@ -8672,7 +8672,7 @@ create function treadle.spawn_tasks(p_id uuid, p_token uuid, p_name text, p_task
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 82cc2638e45b221d63b31e6101edef84b9e1011edfe40fb770083160e5a1a8cb
+  as sha256 78d181e2f88344ac9a0417163a88008edeb23e07b61ed2effc2a132fc844b60b
   owner treadle_owner
   with a comment
   grant execute to treadle_worker

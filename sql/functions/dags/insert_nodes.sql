@@ -79,11 +79,7 @@ begin
           then 'the name is used twice'
         when
           nodes.task ->> 'idempotency_key' is not null
-          and count(*) over (
-            partition by
-              nodes.task ->> 'idempotency_key', nodes.task ->> 'project',
-              nodes.task ->> 'project_id'
-          ) > 1
+          and count(*) over (partition by nodes.task ->> 'idempotency_key') > 1
           then 'the idempotency_key is used twice'
         when jsonb_typeof(nodes.task -> 'after') not in ('array', 'null')
           then 'after must be an array of names or ids'
@@ -202,8 +198,6 @@ set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
-declare
-  c_uuid constant text := '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$';
 begin
   if not jsonb_path_exists(p_tasks, '$[*].idempotency_key ? (@ != null)') then
     return null;
@@ -221,7 +215,9 @@ begin
                 select projects.id from treadle.projects
                 where projects.name = nodes.task ->> 'project'
               )
-            when nodes.task ->> 'project_id' ~ c_uuid then (nodes.task ->> 'project_id')::uuid
+            -- As PostgreSQL reads it; prepare_nodes rejects what is not a UUID.
+            when translate(nodes.task ->> 'project_id', '{}-', '') ~ '^[0-9a-fA-F]{32}$'
+              then translate(nodes.task ->> 'project_id', '{}-', '')::uuid
             else p_project
           end
           and tasks.status not in ('dead_lettered', 'cancelled')
@@ -454,19 +450,25 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+  c_tries constant integer := 100;
   v_made record;
 begin
   if treadle.key_holders(p_tasks, p_base.project_id) is null then
     v_made := treadle.try_insert_nodes(p_tasks, p_base, p_policy, p_use);
+  else
+    for v_try in 1..c_tries loop
+      begin
+        v_made := treadle.try_insert_nodes(p_tasks, p_base, p_policy, p_use);
+        exit;
+      exception
+        when sqlstate 'TR999' then
+          if v_try = c_tries then
+            raise exception using
+              errcode = 'serialization_failure', message = 'idempotency keys keep changing hands';
+          end if;
+      end;
+    end loop;
   end if;
-  while v_made is null loop
-    begin
-      v_made := treadle.try_insert_nodes(p_tasks, p_base, p_policy, p_use);
-    exception
-      when sqlstate 'TR999' then
-        null;
-    end;
-  end loop;
   ids := v_made.ids;
   created := v_made.created;
   -- The caller has counted all of them.

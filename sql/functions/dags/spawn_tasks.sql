@@ -30,7 +30,9 @@ declare
 begin
   perform treadle.check_nodes(p_tasks);
   select tasks.* into v_task from treadle.tasks where tasks.id = p_id;
-  perform treadle.lock_references(p_tasks, v_task.dag_id, v_task.project_id, array[p_id]);
+  perform treadle.lock_references(
+    p_tasks, v_task.dag_id, v_task.project_id, array[p_id]
+  );
   v_task := treadle.lock_claim(p_id, p_token);
   select array(select jsonb_array_elements_text(steps.output -> 'ids'))::uuid[]
   into v_ids

@@ -334,6 +334,31 @@ def test_a_dependency_that_ends_at_the_same_moment_is_counted_once(
     assert faults(driver) == []
 
 
+def test_the_dependencies_of_a_list_are_locked_in_one_order(driver: Driver) -> None:
+    driver.rows("select treadle.define_queue('later')")
+    first, second = driver.enqueue(), driver.enqueue()
+    claims = driver.claim(limit=2)
+    # The task of the queue that is filled first depends on the second.
+    tasks = [{**after(first), "queue": "later"}, {**after(second), "queue": "default"}]
+
+    said = standoff(
+        driver,
+        lambda session: session.rows(
+            "select id from treadle.tasks where id = %s for update", first
+        ),
+        lambda session: session.rows(
+            "select verdict from treadle.complete_tasks(%s, %s)",
+            *([claim.id for claim in claims], [claim.token for claim in claims]),
+        ),
+        lambda session: session.rows(
+            "select created from treadle.enqueue_tasks(%s)",
+            Jsonb([{"type": "code", **task} for task in tasks]),
+        ),
+    )
+
+    assert said == [[("completed",), ("completed",)], [(True,), (True,)]]
+
+
 def test_two_edges_that_close_a_circle_together_are_not_both_added(driver: Driver) -> None:
     first = driver.enqueue()
     a, b = (driver.enqueue(**after(first)) for _ in range(2))
