@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('04dd661ee3ee811deb578b7a847c2ed6e7fdb90f1ad598417b9484a62cb29e62');
+values ('dfddfe1c23c8ac9dc335f9ffa7558c59c430aac31604e3c709ddacffb22a070b');
 
 commit;

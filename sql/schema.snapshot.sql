@@ -5176,7 +5176,7 @@ create function treadle.enqueue_dependents(p_queue text, p_type text, p_specs js
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 1325bec9e04b99f195ab93b6884ec654d94e0b18f40b85c55b44961f053bbbff
+  as sha256 516d70cf97b0e6132f03ac98100ec8708a6dfe41423f5ecc45e971011ca873f5
   owner treadle_owner
   without a comment
 
@@ -9038,7 +9038,7 @@ create function treadle.try_insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 eb707c644b2319eee943556246e962f78879a1be819ac8fe825cf7835e943e77
+  as sha256 9fa8f672681b24da1e301be90247eca47529f6aec848341e2082c6be68509f12
   owner treadle_owner
   without a comment
 

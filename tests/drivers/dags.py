@@ -73,6 +73,11 @@ def node(name: str, after: Sequence[Any] = (), **options: Any) -> Record:
     return {"name": name, "type": "code", "after": list(after), **options}
 
 
+def after(*tasks: UUID, **options: Any) -> Record:
+    """Options of a task that depends on these."""
+    return {"after": [str(each) for each in tasks], **options}
+
+
 def create(driver: Driver, tasks: Sequence[Record], name: str = "dag", **options: Any) -> Graph:
     """Create a DAG with its tasks in one call."""
     [(dag_id, ids)] = driver.rows(

@@ -9,6 +9,7 @@ from tests.drivers.engine import Driver
 from tests.drivers.mutants import FAILED, Killers, Mutant
 
 alone = Killers("tasks.test_dependencies")
+alone_races = Killers("tasks.test_dependency_races")
 cycles = Killers("dags.test_cycles")
 isolation = Killers("dags.test_dag_isolation")
 keys = Killers("dags.test_node_keys")
@@ -251,7 +252,7 @@ MUTANTS = {
     ),
     "the holder of a key that is looked up once": Mutant(
         "try_insert_nodes",
-        {"if treadle.key_holders(p_tasks, p_base.project_id) is distinct from v_held": "if false"},
+        {"treadle.key_holders(p_tasks, p_base.project_id) is distinct from v_held": "false"},
         keys.test_a_holder_that_is_cancelled_at_the_same_moment_is_replaced,
         errors.DatabaseError,
     ),
@@ -287,7 +288,7 @@ MUTANTS = {
     "dependencies that are locked list by list": Mutant(
         "enqueue_tasks",
         {"perform treadle.lock_dependencies(": "perform cardinality("},
-        alone.test_the_dependencies_of_a_list_are_locked_in_one_order,
+        alone_races.test_the_dependencies_of_a_list_are_locked_in_one_order,
     ),
     "dependencies of any shape": Mutant(
         "node_refs",

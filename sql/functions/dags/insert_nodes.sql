@@ -366,7 +366,8 @@ begin
     select held.id from unnest(v_held) as held (id) where held.id is not null
   ) as others
   having count(*) > 0;
-  if treadle.key_holders(p_tasks, p_base.project_id) is distinct from v_held then
+  if v_held is not null
+    and treadle.key_holders(p_tasks, p_base.project_id) is distinct from v_held then
     raise exception using errcode = 'TR999', message = 'a key has another task';
   end if;
 

@@ -97,16 +97,18 @@ begin
   v_home.created_at := treadle.clock();
   return query
   select made.id, made.created and given.first = given.at
-  from unnest(v_place) with ordinality as given (first, at)
-  inner join (
+  from (
     select
-      stored.id, stored.created,
-      (array(select distinct each.place from unnest(v_place) as each (place) order by 1))[stored.nth]
-        as place
+      each.first, each.at,
+      count(*) filter (where each.first = each.at) over (order by each.first, each.at) as nth
+    from unnest(v_place) with ordinality as each (first, at)
+  ) as given
+  inner join (
+    select stored.id, stored.created, stored.nth
     from treadle.insert_nodes(v_tasks, v_home, 'wait', 'task') as inserted
     cross join lateral
       unnest(inserted.ids, inserted.created) with ordinality as stored (id, created, nth)
-  ) as made on given.first = made.place
+  ) as made on given.nth = made.nth
   order by given.at;
 end;
 $$;

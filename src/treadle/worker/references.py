@@ -5,6 +5,7 @@ Names of tasks in a DAG that is being built are not known here: `named` returns 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
@@ -13,15 +14,15 @@ from treadle.errors import InvalidArgument
 from treadle.masking import excerpt, excerpt_name
 
 
-class TaskReference:
+class TaskReference(ABC):
     """A task that others can depend on; its output and its files can be their arguments."""
 
     __slots__ = ()
 
     @property
+    @abstractmethod
     def id(self) -> UUID:
         """The id of the task."""
-        raise NotImplementedError
 
     @property
     def output(self) -> Output:
