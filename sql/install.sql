@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('dfddfe1c23c8ac9dc335f9ffa7558c59c430aac31604e3c709ddacffb22a070b');
+values ('60e2596b6fc4509172784734ab6b777a1223e426d5b4bc84299be22195363ae0');
 
 commit;

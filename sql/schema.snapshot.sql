@@ -3350,7 +3350,7 @@ create function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 6809a50a5c43c20fcc7849cffe3dd7456fe682724a3f80a00cac076ed37a3bd4
+  as sha256 0070ac56b96a421b095161c4724bd0e83770fa2df46587d866f432451a32b806
   owner treadle_owner
   with a comment
   grant execute to treadle_producer

@@ -54,19 +54,19 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  v_dag  treadle.dags;
-  v_home treadle.tasks;
-  v_old  uuid[];
-  v_todo jsonb;
+  v_dag     treadle.dags;
+  v_home    treadle.tasks;
+  v_old     uuid[];
+  v_todo    jsonb;
   v_ids     uuid[];
   v_created boolean[];
 begin
   perform treadle.ensure_durable();
   perform treadle.check_nodes(p_tasks);
-  -- In the lock order: tasks, lanes, then the DAG.
   v_home.dag_id := p_dag;
   v_home.created_by := session_user;
   v_home.project_id := (select dags.project_id from treadle.dags where dags.id = p_dag);
+  -- In the lock order: tasks, lanes, then the DAG.
   perform treadle.lock_references(p_tasks, p_dag, v_home.project_id, '{}');
   v_home.created_at := treadle.clock();
   perform treadle.prepare_nodes(p_tasks, v_home);

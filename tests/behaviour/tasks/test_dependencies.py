@@ -114,6 +114,22 @@ def test_a_dead_letter_is_waited_for_and_its_retry_goes_on(driver: Driver, when:
     assert faults(driver) == []
 
 
+@pytest.mark.parametrize("how", ["one", "letters", "where"])
+def test_a_dead_letter_that_is_cancelled_cancels_its_dependents(driver: Driver, how: str) -> None:
+    first = die(driver)
+    task = driver.enqueue(**after(first))
+    calls = {
+        "one": "select treadle.retry_task(%s, 'cancel')",
+        "letters": "select treadle.resolve_dead_letters(array[%s], 'cancel')",
+        "where": "select treadle.cancel_tasks_where('{\"type\": \"code\"}', p_limit => 5)",
+    }
+
+    driver.rows(calls[how], *([] if how == "where" else [first]))
+
+    assert driver.state_of(task) == "cancelled"
+    assert faults(driver) == []
+
+
 def test_a_cancellation_cascades_with_its_reason(driver: Driver) -> None:
     first = driver.enqueue()
     task = driver.enqueue(**after(first))
