@@ -121,7 +121,7 @@ def test_a_dead_letter_that_is_cancelled_cancels_its_dependents(driver: Driver, 
     calls = {
         "one": "select treadle.retry_task(%s, 'cancel')",
         "letters": "select treadle.resolve_dead_letters(array[%s], 'cancel')",
-        "where": "select treadle.cancel_tasks_where('{\"type\": \"code\"}', p_limit => 5)",
+        "where": 'select treadle.cancel_tasks_where(\'{"type": "code"}\', p_limit => 5)',
     }
 
     driver.rows(calls[how], *([] if how == "where" else [first]))
