@@ -358,6 +358,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('e63406f438f795829afe89bb2f7de884f147be63a55faa5e6ff53bf6fdfb394a');
+values ('f26fb1ef8dd5fadae7953b80a5213d55df5614d6940cb041d16517ce45fb305c');
 
 commit;

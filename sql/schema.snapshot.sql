@@ -3350,7 +3350,7 @@ create function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 878bb77cfe6c83a4c745bfa80c054a9221e0ea4fb28a9cf51d9e8be22f8d38d8
+  as sha256 0070ac56b96a421b095161c4724bd0e83770fa2df46587d866f432451a32b806
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -4114,7 +4114,7 @@ create function treadle.check_nodes(p_tasks jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2ceeb9b8ad504ef655221fc11c9ee7604da4c1956e290117aefe15973af7043e
+  as sha256 d7c8d8b0093e23a1c8cf792546a1a9e660fdfcddf78bdeb3190d05c994ff92d4
   owner treadle_owner
   without a comment
 
@@ -4629,12 +4629,12 @@ create function treadle.count_type_failures(p_type text, p_attempts treadle.ende
   owner treadle_owner
   without a comment
 
--- function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
-create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
+-- function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[], OUT reused uuid[])
+create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[], OUT reused uuid[])
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e69885f5d4399bb15fdc0dc9069c4d4ca70307b195ab6b5589d1165c87687688
+  as sha256 5eb92478a6a52bf8871fb0e0c0001d95f12f8881dd627922d6ad4e8ca330e487
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5165,11 +5165,20 @@ create function treadle.enqueue_batch(p_queue text, p_type text, p_specs jsonb[]
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, plan_cache_mode=force_generic_plan
-  as sha256 9bc8b6669801b92b9519da33e5818b3428d4756b53b10edab3c726b6a45e9071
+  as sha256 fe4bce68d5cff5bd15b2622ee0d04a60288fd144a846120e6872085be142c1a0
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
   grant execute to treadle_worker
+
+-- function treadle.enqueue_dependents(p_queue text, p_type text, p_specs jsonb[], p_options jsonb, p_keys text[])
+create function treadle.enqueue_dependents(p_queue text, p_type text, p_specs jsonb[], p_options jsonb, p_keys text[])
+  returns TABLE(id uuid, created boolean)
+  language plpgsql volatile security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 516d70cf97b0e6132f03ac98100ec8708a6dfe41423f5ecc45e971011ca873f5
+  owner treadle_owner
+  without a comment
 
 -- function treadle.enqueue_filled_template(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
 create function treadle.enqueue_filled_template(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
@@ -5206,7 +5215,7 @@ create function treadle.enqueue_tasks(p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 6e9ece8e92b7f46fd22bf16bf1cea0b0be65e3e14df1448399f93097f83f1c34
+  as sha256 c114b3b4c81a13b563bdc1aac22310946d0bf5f540deff794026d1544ae793bb
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5634,7 +5643,7 @@ create function treadle.find_referenced_task(p_ref text, p_dag uuid)
   returns uuid
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 408fe9d92dcfbda6e6176890db70a6c56e85b762af03215e88d1bafa6f8873cc
+  as sha256 0ada8d352e0d49965770146c9501df2dc8415e649bd3fc6fb47d3b7ae5352f69
   owner treadle_owner
   without a comment
 
@@ -5967,12 +5976,12 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
   with a comment
   grant execute to treadle_worker
 
--- function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text)
-create function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text)
-  returns uuid[]
+-- function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text, p_use text, OUT ids uuid[], OUT created boolean[])
+create function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text, p_use text DEFAULT 'node'::text, OUT ids uuid[], OUT created boolean[])
+  returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 92e7c67ecc0dc268cfc36d2de3be147f2a5fde2de488bc178b849b28eb939245
+  as sha256 5fbd07c2943302040f64f4f100d99e55d0520e2a95659ac30b873ac0aeb7f49f
   owner treadle_owner
   without a comment
 
@@ -6073,6 +6082,15 @@ create function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT byte
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 4eff688fe8db856f04887db659660006577990279e9ab5dacb7322840bf4b63a
+  owner treadle_owner
+  without a comment
+
+-- function treadle.key_holders(p_tasks jsonb, p_project uuid)
+create function treadle.key_holders(p_tasks jsonb, p_project uuid)
+  returns uuid[]
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 3fbe38a4729a13c90c7b0de51e4bfbb9869d5495d7adbc492054d69acd9831e0
   owner treadle_owner
   without a comment
 
@@ -6346,12 +6364,12 @@ create function treadle.lock_ready(p_rows tid[], p_limit integer)
   owner treadle_owner
   without a comment
 
--- function treadle.lock_references(p_tasks jsonb, p_dag uuid, p_extra_ids uuid[])
-create function treadle.lock_references(p_tasks jsonb, p_dag uuid, p_extra_ids uuid[])
+-- function treadle.lock_references(p_tasks jsonb, p_dag uuid, p_project uuid, p_extra_ids uuid[])
+create function treadle.lock_references(p_tasks jsonb, p_dag uuid, p_project uuid, p_extra_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 78783fcbacfa67688f25f3fecf34795f386c86447f19c77903a6e48535b7013c
+  as sha256 72256f440a85c070c4ea81f251b6fbf34f51073f0f447c4c1248944d91a39ef0
   owner treadle_owner
   without a comment
 
@@ -6460,7 +6478,7 @@ create function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2e436de72f7294fd5d5eb38cc1cac7e39adafe13f4960bdef0041ee46fc184d0
+  as sha256 fc7be642e21ac9c94b5551a5a20cdc1d6856383bd668591464365ce3e637e709
   owner treadle_owner
   without a comment
 
@@ -6737,7 +6755,7 @@ create function treadle.node_refs(p_tasks jsonb)
   returns TABLE(at integer, ref text, optional boolean)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 088ac9c594b2cf04ecdb7548a18c10c5de0744a555e5f7733fcca95bf050b141
+  as sha256 a59faea3ac946f3095909c36cfbf9f2aefc6ab3709e16eee19b61acd04097ebc
   owner treadle_owner
   without a comment
 
@@ -7104,12 +7122,12 @@ create function treadle.placeholder_problem(p_template jsonb)
   owner treadle_owner
   without a comment
 
--- function treadle.prepare_nodes(p_tasks jsonb, p_base treadle.tasks, OUT kinds treadle.tasks[], OUT rest treadle.task_options[], OUT kind_of integer[])
-create function treadle.prepare_nodes(p_tasks jsonb, p_base treadle.tasks, OUT kinds treadle.tasks[], OUT rest treadle.task_options[], OUT kind_of integer[])
+-- function treadle.prepare_nodes(p_tasks jsonb, p_base treadle.tasks, p_use text, OUT kinds treadle.tasks[], OUT rest treadle.task_options[], OUT kind_of integer[])
+create function treadle.prepare_nodes(p_tasks jsonb, p_base treadle.tasks, p_use text DEFAULT 'node'::text, OUT kinds treadle.tasks[], OUT rest treadle.task_options[], OUT kind_of integer[])
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 5f4157c0b476b97081f7d97d82396673cb2d3234a6d4db534a4b988915fb82b1
+  as sha256 a56af7e6ae17e5bdc8b6c814586541be100d378baa9bcbfd98fe79bbc1172005
   owner treadle_owner
   without a comment
 
@@ -7118,7 +7136,7 @@ create function treadle.prepare_task(p_options jsonb, p_use text, p_now timestam
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e2935ab3565d8f44fad3490d09d4862cb7a85394309648ea8dd829a7d96670b1
+  as sha256 7bff744634e03beee84eda6d99d1ce9f034fdb91ee78ab1be7f736f3c9fbf2ef
   owner treadle_owner
   without a comment
 
@@ -8673,7 +8691,7 @@ create function treadle.spawn_tasks(p_id uuid, p_token uuid, p_name text, p_task
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 7f4b9e2765f1277c741cfe5a688f276026027ded0ad63468785e51c868dc74e6
+  as sha256 78d181e2f88344ac9a0417163a88008edeb23e07b61ed2effc2a132fc844b60b
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -9031,6 +9049,15 @@ create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.eve
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 13fe0915aa2e9124ca49e6ed3404666e82000a01ae1961c18deae5aa9c2a2572
+  owner treadle_owner
+  without a comment
+
+-- function treadle.try_insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text, p_use text, OUT ids uuid[], OUT created boolean[])
+create function treadle.try_insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text, p_use text, OUT ids uuid[], OUT created boolean[])
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 9fa8f672681b24da1e301be90247eca47529f6aec848341e2082c6be68509f12
   owner treadle_owner
   without a comment
 

@@ -166,8 +166,14 @@ from (
   ),
   (
     'idempotency_key', 'text', 1, 200, null,
-    array['task'],
+    array['node', 'task'],
     'Idempotency key: reusing it returns the existing task.'
+  ),
+  ('after', 'json', null, null, null, array['node', 'task'], 'Tasks that must be completed first.'),
+  (
+    'inputs', 'json', null, null, null,
+    array['node', 'task'],
+    'Arguments taken from the outputs and files of other tasks.'
   ),
   (
     'dedupe', 'boolean', null, null, null,

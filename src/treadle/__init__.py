@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from treadle.models import Answer, Artifact, Brief, DagState, Decision, DecisionReport, Step
     from treadle.producer.dag import Dag, DagHandle, OpenDag
     from treadle.producer.handle import Handle
-    from treadle.producer.node import Node, optional
+    from treadle.producer.node import Node
     from treadle.producer.task import Task
     from treadle.worker.context import Context
     from treadle.worker.outcomes import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         RetryAfter,
         Suspended,
     )
+    from treadle.worker.references import optional
 
 __all__ = [
     "Answer",
@@ -81,12 +82,13 @@ _HOMES = {
     ),
     "treadle.producer.dag": ("Dag", "DagHandle", "OpenDag"),
     "treadle.producer.handle": ("Handle",),
-    "treadle.producer.node": ("Node", "optional"),
+    "treadle.producer.node": ("Node",),
     "treadle.producer.task": ("Task",),
     "treadle.worker.context": ("Context",),
     "treadle.worker.outcomes": (
         "CancelTask", "FailPermanently", "InvalidOutput", "RateLimited", "RetryAfter", "Suspended"
     ),
+    "treadle.worker.references": ("optional",),
 }  # fmt: skip
 
 

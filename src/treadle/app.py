@@ -40,7 +40,7 @@ from treadle.settings import (
 from treadle.worker import context
 from treadle.worker.artifacts import ArtifactReader, Reference, open_artifact
 from treadle.worker.loop import Worker, WorkerOptions
-from treadle.worker.registry import Definition, Handler, Registry
+from treadle.worker.registry import Definition, Handler, Registry, split_inputs
 from treadle.worker.validation import OUTPUT_LIMIT, ValidatorCommand, ValidatorFunction
 
 
@@ -204,7 +204,8 @@ class Treadle:
         **options: Unpack[EnqueueOptions],
     ) -> Handle | Awaitable[Handle]:
         """Enqueue a task by the name of its type, without its handler."""
-        return enqueue_one(self, type, spec or {}, conn=conn, options=options)
+        given, chosen = split_inputs(spec or {}, options)
+        return enqueue_one(self, type, given, conn=conn, options=chosen)
 
     def dag(
         self, name: str, *, conn: AnyConnection | None = None, **options: Unpack[DagOptions]

@@ -42,6 +42,11 @@ OnBudget = Literal["ask", "fail"]
 Report = Literal["required", "optional"]
 OutputType = Literal["code", "markdown", "json", "artifact"]
 Json = dict[str, Any]
+# In Python: handles, nodes and ids, and `optional(…)` around them. In JSON: ids, and objects with
+# `task` and `optional`.
+After = Sequence[Any]
+# In Python: outputs of handles and nodes. Everywhere: references like `task:<id>:output`.
+Inputs = Mapping[str, Any]
 
 
 # edit: it may change when a dead letter is retried or a task is forked. list: lists show it, not
@@ -261,11 +266,6 @@ class NodeOptions(TypeDefaults, total=False):
         int,
         Field("Tasks of the concurrency key that may run at once.", 1, 1_000_000, "hidden option"),
     ]
-
-
-class EnqueueOptions(NodeOptions, total=False):
-    """All options of `enqueue`."""
-
     key: Annotated[
         str,
         Field(
@@ -276,6 +276,20 @@ class EnqueueOptions(NodeOptions, total=False):
             wire="idempotency_key",
         ),
     ]
+    after: Annotated[After, Field("Tasks that must be completed first.", flags="hidden option")]
+    inputs: Annotated[
+        Inputs,
+        Field(
+            "Arguments taken from the outputs and files of other tasks.",
+            flags="option",
+            option="--input",
+        ),
+    ]
+
+
+class EnqueueOptions(NodeOptions, total=False):
+    """All options of `enqueue`."""
+
     dedupe: Annotated[
         bool, Field("Make the idempotency key from type and arguments.", flags="hidden option")
     ]
@@ -301,7 +315,6 @@ class TaskState(TypedDict):
     critical_path: Annotated[
         int, Field("Length of the longest chain of tasks that depend on the task, up to 30.")
     ]
-    inputs: Annotated[Json, Field("Arguments taken from the outputs of other tasks.")]
     output: Annotated[Any, Field("What the handler returned.")]
     artifacts: Annotated[list[Json], Field("Files of the task that can be used.")]
     decision_report: Annotated[Any, Field("What the agent decided, and why.")]

@@ -73,10 +73,15 @@ def node(name: str, after: Sequence[Any] = (), **options: Any) -> Record:
     return {"name": name, "type": "code", "after": list(after), **options}
 
 
+def after(*tasks: UUID, **options: Any) -> Record:
+    """Options of a task that depends on these."""
+    return {"after": [str(each) for each in tasks], **options}
+
+
 def create(driver: Driver, tasks: Sequence[Record], name: str = "dag", **options: Any) -> Graph:
     """Create a DAG with its tasks in one call."""
-    [(dag_id, _, ids)] = driver.rows(
-        "select * from treadle.create_dag(%s)",
+    [(dag_id, ids)] = driver.rows(
+        "select dag_id, ids from treadle.create_dag(%s)",
         Jsonb({"name": name, "tasks": list(tasks), **options}),
     )
     names: list[str] = [str(task.get("name") or task["type"]) for task in tasks]

@@ -99,8 +99,11 @@ class Chaos:
         elif roll < 0.46:
             _complete(session, [claim])
             depend(session, *chance.choices(self.ids, k=2), optional=chance.random() < 0.5)
-        elif roll < 0.52:
+        elif roll < 0.50:
             self._extend(session, chance, claim)
+            _complete(session, [claim])
+        elif roll < 0.56:
+            self._follow(session, chance, claim)
             _complete(session, [claim])
         else:
             self._spawn(session, chance, claim, wait=roll < 0.8)
@@ -132,6 +135,16 @@ class Chaos:
         query = "select id from treadle.add_tasks(%s, %s)"
         self.ids += [row[0] for row in session.rows(query, claim.dag_id, Jsonb(nodes))]
 
+    def _follow(self, session: Driver, chance: random.Random, claim: Claim) -> None:
+        """Enqueue a task in no DAG after the running task and others, maybe for the second time."""
+        if claim.spec.get("depth", 0) > 2:
+            return
+        after = [str(claim.id), {"task": str(chance.choice(self.ids)), "optional": True}]
+        options = {**_node("", after, 3), "idempotency_key": _key(chance)}
+        del options["name"]
+        query = "select id from treadle.enqueue_tasks(%s)"
+        self.ids += [row[0] for row in session.rows(query, Jsonb([options]))]
+
     def _subtasks(self, chance: random.Random, size: int, depth: int) -> list[Record]:
         nodes: list[Record] = []
         for _ in range(size):
@@ -139,6 +152,8 @@ class Chaos:
             if chance.random() < 0.2:
                 after.append({"task": str(chance.choice(self.ids)), "optional": True})
             nodes.append(_node(f"n{next(_numbers)}", after, depth))
+        # Some are tasks that another list, or `_follow`, has made before.
+        nodes[0]["idempotency_key"] = _key(chance)
         return nodes
 
     def _decide(self, session: Driver, chance: random.Random) -> int:
@@ -172,6 +187,10 @@ class Chaos:
             self.refusals += 1
             return False
         return True
+
+
+def _key(chance: random.Random) -> str | None:
+    return f"k{chance.randint(0, 40)}" if chance.random() < 0.3 else None
 
 
 def random_nodes(chance: random.Random, size: int) -> list[Record]:

@@ -8,8 +8,11 @@ from psycopg import errors
 from tests.drivers.engine import Driver
 from tests.drivers.mutants import FAILED, Killers, Mutant
 
+alone = Killers("tasks.test_dependencies")
+alone_races = Killers("tasks.test_dependency_races")
 cycles = Killers("dags.test_cycles")
 isolation = Killers("dags.test_dag_isolation")
+keys = Killers("dags.test_node_keys")
 locks = Killers("dags.test_dag_locks")
 races = Killers("dags.test_dag_races")
 
@@ -93,8 +96,8 @@ MUTANTS = {
         STOPPED,
     ),
     "dependencies of new tasks that are not locked": Mutant(
-        "insert_nodes",
-        {"perform treadle.lock_dependencies(array_agg(distinct edges.depends_on))": "perform 1"},
+        "try_insert_nodes",
+        {"perform treadle.lock_dependencies(array_agg(distinct others.id))": "perform 1"},
         old_snapshot("new task elsewhere, completion"),
     ),
     "subtasks that are waited for without a lock": Mutant(
@@ -136,16 +139,19 @@ MUTANTS = {
     ),
     "subtasks whose dependencies are locked later": Mutant(
         "spawn_tasks",
-        {"perform treadle.lock_references(p_tasks, v_task.dag_id, array[p_id]);": ""},
+        {
+            "perform treadle.lock_references(\n    p_tasks, v_task.dag_id, v_task.project_id,"
+            " array[p_id]\n  );": ""
+        },
         locks.test_two_tasks_start_subtasks_that_depend_on_each_other,
     ),
     "tasks that are named again and locked later": Mutant(
         "add_tasks",
-        {"perform treadle.lock_references(p_tasks, p_dag, '{}');": ""},
+        {"perform treadle.lock_references(p_tasks, p_dag, v_home.project_id, '{}');": ""},
         locks.test_tasks_are_added_again_while_one_of_them_is_completed,
     ),
     "lanes before tasks": Mutant(
-        "insert_nodes",
+        "try_insert_nodes",
         {
             "perform treadle.check_order(v_names": "perform treadle.prepare_nodes(p_tasks,"
             " p_base);\n  perform treadle.check_order(v_names"
@@ -243,6 +249,60 @@ MUTANTS = {
         {"tasks.blocked_count + p_unmet": "tasks.blocked_count"},
         old_snapshot("waits, completion"),
         STOPPED,
+    ),
+    "the holder of a key that is looked up once": Mutant(
+        "try_insert_nodes",
+        {"treadle.key_holders(p_tasks, p_base.project_id) is distinct from v_held": "false"},
+        keys.test_a_holder_that_is_cancelled_at_the_same_moment_is_replaced,
+        errors.DatabaseError,
+    ),
+    "a key that another session takes first": Mutant(
+        "try_insert_nodes",
+        {"where not stored.created": "where false"},
+        lambda driver: keys.test_of_two_sessions_with_one_key_the_second_depends_on_the_first(
+            driver, "a task", "commit"
+        ),
+    ),
+    "a task of another DAG that is counted": Mutant(
+        "insert_nodes",
+        {"and false = any (created)": "and false"},
+        keys.test_a_second_dag_depends_on_the_task_that_exists,
+    ),
+    "a key of any project": Mutant(
+        "key_holders",
+        {"else p_project": "else null"},
+        keys.test_a_key_belongs_to_a_project,
+        (*FAILED, errors.DatabaseError),
+    ),
+    "a key that is given twice": Mutant(
+        "check_nodes",
+        {"nodes.task ->> 'idempotency_key' is not null\n": "false\n"},
+        keys.test_a_dag_without_a_new_task_is_refused,
+    ),
+    "a repeat whose dependencies must exist": Mutant(
+        "try_insert_nodes",
+        {"else nodes.task - array['after', 'inputs']": "else nodes.task"},
+        alone.test_a_repeat_returns_the_task_and_adds_no_dependency,
+        errors.DatabaseError,
+    ),
+    "dependencies that are locked list by list": Mutant(
+        "enqueue_tasks",
+        {"perform treadle.lock_dependencies(": "perform cardinality("},
+        alone_races.test_the_dependencies_of_a_list_are_locked_in_one_order,
+    ),
+    "dependencies of any shape": Mutant(
+        "node_refs",
+        {"      else true\n    end": "      else false\n    end"},
+        lambda driver: alone.test_what_cannot_be_waited_for_is_refused(
+            driver, {"after": [1]}, "1 is not a dependency"
+        ),
+    ),
+    "files that do not exist": Mutant(
+        "node_refs",
+        {"null, null)).id is null": "null, null)).id = null"},
+        lambda driver: alone.test_what_cannot_be_waited_for_is_refused(
+            driver, {"inputs": {"x": f"artifact:{alone.UNKNOWN}"}}, "which does not exist"
+        ),
     ),
 }
 

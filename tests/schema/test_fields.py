@@ -42,8 +42,12 @@ from treadle.fields import (
 
 Conn = psycopg.Connection[tuple[Any, ...]]
 SHOWN = [field for field in FIELDS if not field.has("hidden")]
+COMPLETED = """
+    insert into treadle.tasks (type, status, completed_at)
+    values ('code', 'completed', now()) returning id
+"""
 # About one run of a task, so that a fork has its own.
-OF_ONE_RUN = {"run_at", "created_by"}
+OF_ONE_RUN = {"run_at", "created_by", "idempotency_key"}
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +114,7 @@ def examples(conn: Conn, use: str) -> dict[str, Any]:
     made = {
         "project_id": str(one(conn, "select id from treadle.projects where name = 'p'")),
         "parent_id": str(enqueue(conn)),
+        "inputs": {"given": f"task:{one(conn, COMPLETED)}:output"},
     }
     values = EXAMPLES | made
     return {field.wire: values[field.wire] for field in usable(use) if not field.has("hidden")}

@@ -1,7 +1,8 @@
 -- add_tasks: add tasks to a DAG that has not ended.
 --
 -- They are held while the DAG is open; otherwise they are released once their dependencies are met.
--- A name that the DAG already has returns the existing task, so a repeated call adds nothing.
+-- A name that the DAG already has returns the existing task, so a repeated call adds nothing. So
+-- does an idempotency key that another task has; that task does not join the DAG.
 --
 -- Concurrency: the DAG is locked; of two calls with the same name the second gets the task of the
 -- first.
@@ -53,20 +54,21 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  v_dag  treadle.dags;
-  v_home treadle.tasks;
-  v_old  uuid[];
-  v_new  uuid[];
-  v_todo jsonb;
+  v_dag     treadle.dags;
+  v_home    treadle.tasks;
+  v_old     uuid[];
+  v_todo    jsonb;
+  v_ids     uuid[];
+  v_created boolean[];
 begin
   perform treadle.ensure_durable();
   perform treadle.check_nodes(p_tasks);
-  -- In the lock order: tasks, lanes, then the DAG.
-  perform treadle.lock_references(p_tasks, p_dag, '{}');
   v_home.dag_id := p_dag;
   v_home.created_by := session_user;
-  v_home.created_at := treadle.clock();
   v_home.project_id := (select dags.project_id from treadle.dags where dags.id = p_dag);
+  -- In the lock order: tasks, lanes, then the DAG.
+  perform treadle.lock_references(p_tasks, p_dag, v_home.project_id, '{}');
+  v_home.created_at := treadle.clock();
   perform treadle.prepare_nodes(p_tasks, v_home);
   select dags.* into v_dag from treadle.dags where dags.id = p_dag for no key update;
   if not found then
@@ -92,14 +94,20 @@ begin
     perform treadle.count_new_dag_tasks(p_dag, jsonb_array_length(v_todo));
     v_home.created_at := treadle.clock();
     v_home.status := case when v_dag.status = 'open' then 'created' end;
-    v_new := treadle.insert_nodes(v_todo, v_home, v_dag.on_dead_letter);
+    select made.ids, made.created
+    into v_ids, v_created
+    from treadle.insert_nodes(v_todo, v_home, v_dag.on_dead_letter) as made;
   end if;
 
   return query
-  select coalesce(given.old, v_new[count(*) filter (where given.old is null) over (
-    order by given.at
-  )]), given.old is null
-  from unnest(v_old) with ordinality as given (old, at)
+  select coalesce(given.old, added.id), coalesce(added.created, false)
+  from (
+    select
+      old.id as old, old.at, count(*) filter (where old.id is null) over (order by old.at) as nth
+    from unnest(v_old) with ordinality as old (id, at)
+  ) as given
+  left join unnest(v_ids, v_created) with ordinality as added (id, created, nth)
+    on given.nth = added.nth and given.old is null
   order by given.at;
 end;
 $$;

@@ -11,7 +11,8 @@
 --
 -- A dependency is the name of a task in the list, the id of any task, or an object: {"task":
 -- "research", "optional": true}. With a key, a repeated call returns the existing DAG. With "hold":
--- true it waits for start_dag.
+-- true it waits for start_dag. A task whose idempotency_key another task has is that task, which
+-- does not join the DAG; reused lists these.
 --
 -- Concurrency: part of the caller's transaction: either everything is stored or nothing.
 -- Lock order:  tasks, lanes, dags.
@@ -70,12 +71,6 @@ begin
 
   if not created then
     select dags.* into dag from treadle.dags where dags.idempotency_key = p_options ->> 'key';
-  elsif p_status = 'running' then
-    insert into treadle.events (kind, dag_id, actor, data)
-    values (
-      'dag.started', dag.id, dag.created_by,
-      jsonb_build_object('name', dag.name, 'tasks', dag.tasks)
-    );
   end if;
 end;
 $$;
@@ -118,7 +113,8 @@ create or replace function treadle.create_dag(
   p_dag       jsonb,
   out dag_id  uuid,
   out created boolean,
-  out ids     uuid[]
+  out ids     uuid[],
+  out reused  uuid[]
 )
 language plpgsql
 volatile
@@ -129,7 +125,9 @@ as $$
 declare
   v_tasks jsonb;
   v_made  record;
+  v_nodes record;
   v_home  treadle.tasks;
+  v_held  uuid[];
   v_hold  boolean := coalesce(p_dag -> 'hold' = 'true', false);
 begin
   if jsonb_typeof(p_dag) is distinct from 'object'
@@ -157,14 +155,37 @@ begin
     v_home.created_by := (v_made.dag).created_by;
     v_home.created_at := treadle.clock();
     v_home.status := case when v_hold then 'created' end;
-    ids := treadle.insert_nodes(v_tasks, v_home, (v_made.dag).on_dead_letter);
+    v_nodes := treadle.insert_nodes(v_tasks, v_home, (v_made.dag).on_dead_letter);
+    ids := v_nodes.ids;
+    reused := array(
+      select nodes.id
+      from unnest(v_nodes.ids, v_nodes.created) as nodes (id, created)
+      where not nodes.created
+    );
+    if cardinality(reused) = cardinality(ids) then
+      perform treadle.raise_error(
+        'all tasks of this DAG exist: each has the idempotency key of another task',
+        jsonb_build_object('argument', 'tasks'),
+        'Give the DAG a key: repeating the call then returns the existing DAG.'
+      );
+    end if;
+    insert into treadle.events (kind, dag_id, actor, data)
+    select
+      'dag.started', dags.id, dags.created_by,
+      jsonb_build_object('name', dags.name, 'tasks', dags.tasks)
+    from treadle.dags
+    where dags.id = (v_made.dag).id and not v_hold;
   else
+    v_held := treadle.key_holders(v_tasks, (v_made.dag).project_id);
     ids := array(
       select
-        (
-          select tasks.id
-          from treadle.tasks
-          where tasks.dag_id = (v_made.dag).id and tasks.name = nodes.task ->> 'name'
+        coalesce(
+          (
+            select tasks.id
+            from treadle.tasks
+            where tasks.dag_id = (v_made.dag).id and tasks.name = nodes.task ->> 'name'
+          ),
+          v_held[nodes.at]
         )
       from jsonb_array_elements(v_tasks) with ordinality as nodes (task, at)
       order by nodes.at
@@ -176,6 +197,7 @@ begin
         'Use another key for another DAG.'
       );
     end if;
+    reused := ids;
   end if;
 end;
 $$;

@@ -28,7 +28,10 @@ begin
     perform treadle.raise_error(
       format('there is no task %s to depend on', coalesce(quote_literal(left(p_ref, 100)), 'null')),
       jsonb_build_object('argument', 'after', 'task', left(p_ref, 200)),
-      'Use the name of a task of the same DAG, or the id of any task.'
+      case
+        when p_dag is null then 'Use the id of an existing task.'
+        else 'Use the name of a task of the same DAG, or the id of any task.'
+      end
     );
   end if;
   return v_id;
@@ -49,6 +52,29 @@ as $$
 declare
   v_wrong record;
 begin
+  select nodes.at - 1 as at, edges.edge
+  into v_wrong
+  from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)
+  cross join lateral jsonb_array_elements(nodes.task -> 'after') as edges (edge)
+  where
+    jsonb_typeof(nodes.task -> 'after') = 'array'
+    and case jsonb_typeof(edges.edge)
+      when 'string' then false
+      when 'object'
+        then edges.edge - array['task', 'optional'] <> '{}'
+          or jsonb_typeof(edges.edge -> 'task') is distinct from 'string'
+          or jsonb_typeof(edges.edge -> 'optional') not in ('boolean', 'null')
+      else true
+    end
+  limit 1;
+  if found then
+    perform treadle.raise_error(
+      format('%s is not a dependency', treadle.excerpt(v_wrong.edge)),
+      jsonb_build_object('argument', 'after', 'index', v_wrong.at),
+      'Write the name or id of a task, or {"task": "<name or id>", "optional": true}.'
+    );
+  end if;
+
   return query
   select given.at, given.ref, bool_and(given.optional) filter (where given.source = 'after')
     is true
@@ -81,7 +107,10 @@ begin
     jsonb_typeof(nodes.task -> 'inputs') = 'object'
     and not coalesce(
       inputs.value #>> '{}'
-      ~ '^(task:[^:]+:(output(\.[^.]+)*|artifact:.+)|artifact:[0-9a-f-]{36})$',
+      ~ (
+        '^(task:[^:]+:(output(\.[^.]+)*|artifact:.+)'
+        || '|artifact:[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$'
+      ),
       false
     )
   limit 1;
@@ -96,6 +125,30 @@ begin
       ),
       'Write task:<name or id>:output, task:<name or id>:output.key, '
       || 'task:<name or id>:artifact:<name>, or artifact:<id>.'
+    );
+  end if;
+
+  select nodes.at - 1 as at, inputs.key, inputs.value
+  into v_wrong
+  from jsonb_array_elements(p_tasks) with ordinality as nodes (task, at)
+  cross join lateral jsonb_each_text(nodes.task -> 'inputs') as inputs
+  where
+    jsonb_typeof(nodes.task -> 'inputs') = 'object'
+    and case
+      when inputs.value like 'artifact:%'
+        then (treadle.find_artifact(substr(inputs.value, 10)::uuid, null, null)).id is null
+    end
+  limit 1;
+  if found then
+    perform treadle.raise_error(
+      format(
+        'input %s refers to %s, which does not exist', treadle.excerpt_name(v_wrong.key),
+        v_wrong.value
+      ),
+      jsonb_build_object(
+        'argument', 'inputs', 'index', v_wrong.at, 'input', treadle.excerpt_name(v_wrong.key)
+      ),
+      'To list artifacts: treadle artifacts list.'
     );
   end if;
 end;

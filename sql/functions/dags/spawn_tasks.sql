@@ -26,10 +26,13 @@ declare
   v_home   treadle.tasks;
   v_policy text := 'wait';
   v_ids    uuid[];
+  v_made   record;
 begin
   perform treadle.check_nodes(p_tasks);
   select tasks.* into v_task from treadle.tasks where tasks.id = p_id;
-  perform treadle.lock_references(p_tasks, v_task.dag_id, array[p_id]);
+  perform treadle.lock_references(
+    p_tasks, v_task.dag_id, v_task.project_id, array[p_id]
+  );
   v_task := treadle.lock_claim(p_id, p_token);
   select array(select jsonb_array_elements_text(steps.output -> 'ids'))::uuid[]
   into v_ids
@@ -51,12 +54,13 @@ begin
     perform treadle.prepare_nodes(p_tasks, v_home);
     perform treadle.count_new_dag_tasks(v_task.dag_id, jsonb_array_length(p_tasks));
   end if;
-  v_ids := treadle.insert_nodes(p_tasks, v_home, v_policy);
+  v_made := treadle.insert_nodes(p_tasks, v_home, v_policy);
   perform treadle.store_step(
-    p_id, p_name, 'spawn', jsonb_build_object('ids', v_ids), v_task.attempt, v_task.agent_id,
+    p_id, p_name, 'spawn', jsonb_build_object('ids', v_made.ids), v_task.attempt, v_task.agent_id,
     p_token
   );
-  return query select made.id, true from unnest(v_ids) as made (id);
+  return query
+  select made.id, made.created from unnest(v_made.ids, v_made.created) as made (id, created);
 end;
 $$;
 

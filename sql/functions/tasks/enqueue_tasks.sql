@@ -7,9 +7,11 @@
 --
 -- Tasks that differ only in spec and key are prepared and stored together.
 --
--- Concurrency: part of the caller's transaction; the tasks exist if and only if that commits.
--- Lock order:  lanes, tasks.
--- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type.
+-- Concurrency: part of the caller's transaction; the tasks exist if and only if that commits. The
+-- tasks that they depend on are locked first, for all of them together.
+-- Lock order:  tasks (dependencies), lanes, tasks.
+-- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR202 unknown
+--              queue, TR203 unknown type.
 
 -- content_key: return an idempotency key computed from type and spec.
 --
@@ -29,16 +31,100 @@ $$;
 comment on function treadle.content_key(text, jsonb) is
 'The key that enqueue_task computes from type and spec with p_dedupe.';
 
+-- enqueue_dependents: enqueue tasks of one kind that depend on other tasks, or read their outputs.
+--
+-- The options `after` and `inputs` are those of a task of a DAG. A task in no DAG waits if one of
+-- its dependencies is dead-lettered.
+--
+-- Concurrency: see insert_nodes.
+-- Lock order:  tasks, lanes.
+-- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR202 unknown
+--              queue, TR203 unknown type.
+create or replace function treadle.enqueue_dependents(
+  p_queue    text,
+  p_type     text,
+  p_specs    jsonb[],
+  p_options  jsonb,
+  p_keys     text[]
+)
+returns table (id uuid, created boolean)
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_home  treadle.tasks;
+  v_tasks jsonb;
+  v_place bigint[];
+begin
+  if jsonb_typeof(p_options -> 'after') not in ('array', 'null') then
+    perform treadle.raise_error(
+      'after must be a list of tasks', jsonb_build_object('argument', 'after'),
+      'Pass their ids, for example ["0190c4a2-..."], or [{"task": "0190c4a2-...", '
+      || '"optional": true}].'
+    );
+  elsif jsonb_typeof(p_options -> 'inputs') not in ('object', 'null') then
+    perform treadle.raise_error(
+      'inputs must be an object', jsonb_build_object('argument', 'inputs'),
+      'Name the arguments, for example {"brief": "task:0190c4a2-...:output"}.'
+    );
+  end if;
+
+  -- Of two tasks with the same key, the second is the first.
+  select
+    jsonb_agg(
+      (p_options - array['dedupe', 'idempotency_key'])
+      || jsonb_build_object(
+        'queue', p_queue, 'type', p_type, 'spec', given.spec, 'idempotency_key', given.key
+      )
+      order by given.at
+    ) filter (where given.at = given.first),
+    array_agg(given.first order by given.at)
+  into v_tasks, v_place
+  from (
+    select
+      one.spec, one.key, one.at,
+      case
+        when one.key is null then one.at else min(one.at) over (partition by one.key)
+      end as first
+    from unnest(p_specs, p_keys) with ordinality as one (spec, key, at)
+  ) as given;
+  if v_tasks is null then
+    return;
+  end if;
+
+  v_home.created_at := treadle.clock();
+  return query
+  select made.id, made.created and given.first = given.at
+  from (
+    select
+      each.first, each.at,
+      count(*) filter (where each.first = each.at) over (order by each.first, each.at) as nth
+    from unnest(v_place) with ordinality as each (first, at)
+  ) as given
+  inner join (
+    select stored.id, stored.created, stored.nth
+    from treadle.insert_nodes(v_tasks, v_home, 'wait', 'task') as inserted
+    cross join lateral
+      unnest(inserted.ids, inserted.created) with ordinality as stored (id, created, nth)
+  ) as made on given.nth = made.nth
+  order by given.at;
+end;
+$$;
+
 -- enqueue_batch: enqueue many tasks of one kind; the fastest way.
 --
 -- select * from treadle.enqueue_batch('default', 'code', array['{"n": 1}', '{"n": 2}']::jsonb[]);
 --
 -- With {"dedupe": true} in the options, a task without a key gets one computed from its content. An
--- idempotency_key in the options is for a single task.
+-- idempotency_key in the options is for a single task. With `after` or `inputs` the tasks depend on
+-- others; see enqueue_dependents.
 --
 -- Concurrency: part of the caller's transaction; the tasks exist if and only if that commits.
--- Lock order:  lanes, tasks.
--- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type.
+-- Lock order:  tasks (dependencies), lanes, tasks.
+-- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR202 unknown
+--              queue, TR203 unknown type.
 create or replace function treadle.enqueue_batch(
   p_queue    text,
   p_type     text,
@@ -59,15 +145,19 @@ declare
   v_long text;
   v_task treadle.tasks;
   v_kind record;
+  v_depends boolean := false;
 begin
   perform treadle.ensure_durable();
 
-  if p_options ?| array['queue', 'type', 'spec'] then
-    perform treadle.raise_error(
-      'queue, type and spec are not options but separate arguments',
-      jsonb_build_object('argument', 'options'),
-      'Remove them from the options.'
-    );
+  if p_options ?| array['queue', 'type', 'spec', 'after', 'inputs'] then
+    if p_options ?| array['queue', 'type', 'spec'] then
+      perform treadle.raise_error(
+        'queue, type and spec are not options but separate arguments',
+        jsonb_build_object('argument', 'options'),
+        'Remove them from the options.'
+      );
+    end if;
+    v_depends := jsonb_typeof(p_options) = 'object';
   end if;
   if p_options ->> 'idempotency_key' is not null then
     if p_keys[1] is not null or cardinality(p_specs) <> 1 then
@@ -104,6 +194,12 @@ begin
     end if;
   end if;
 
+  if v_depends then
+    return query
+    select made.id, made.created
+    from treadle.enqueue_dependents(p_queue, p_type, p_specs, p_options, v_keys) as made;
+    return;
+  end if;
   v_task.queue := p_queue;
   v_task.type := p_type;
   v_kind := treadle.prepare_task(p_options, 'task', treadle.clock(), v_task);
@@ -143,6 +239,14 @@ begin
     );
   end if;
 
+  if jsonb_path_exists(p_tasks, '$[*] ? (exists (@.after) || exists (@.inputs))') then
+    perform treadle.lock_dependencies(
+      array(
+        select distinct refs.ref::uuid from treadle.node_refs(p_tasks) as refs
+        where refs.ref ~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
+      )
+    );
+  end if;
   for v_kind in
     select
       given.task - array['spec', 'idempotency_key'] as options,
@@ -184,11 +288,13 @@ comment on function treadle.enqueue_tasks(jsonb) is
 -- select treadle.enqueue_task('default', 'code', '{}', p_priority => 10, p_delay_s => 60);
 --
 -- With p_dedupe and no key, the key is computed from the content, so that the same work is not
--- enqueued twice. An argument takes precedence over the option with the same name.
+-- enqueued twice. An argument takes precedence over the option with the same name. To run it after
+-- another task: p_options => '{"after": ["0190c4a2-..."]}'.
 --
 -- Concurrency: part of the caller's transaction; the task exists if and only if that commits.
--- Lock order:  lanes, tasks.
--- Raises:      TR001 invalid argument, TR002 too large, TR202 unknown queue, TR203 unknown type.
+-- Lock order:  tasks (dependencies), lanes, tasks.
+-- Raises:      TR001 invalid argument, TR002 too large, TR102 illegal transition, TR202 unknown
+--              queue, TR203 unknown type.
 create or replace function treadle.enqueue_task(
   p_queue            text,
   p_type             text,

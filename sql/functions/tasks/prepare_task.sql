@@ -125,7 +125,7 @@ begin
     perform treadle.check_options(
       v_options, p_use,
       case p_use
-        when 'edit' then '{set,unset}'::text[] when 'node' then '{name,after,inputs}' else '{}'
+        when 'edit' then '{set,unset}'::text[] when 'node' then '{name}' else '{}'
       end
     );
     task := jsonb_populate_record(task, v_options);

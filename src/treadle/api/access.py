@@ -480,9 +480,18 @@ class Access:
 
     async def check_found(self, db: Database, made: Sequence[Enqueued]) -> None:
         """Reject a key of a task that is not visible, without naming the task."""
-        found = [each.id for each in made if not each.created]
+        await self.check_found_tasks(db, [each.id for each in made if not each.created])
+
+    async def check_found_tasks(
+        self, db: Database, found: Sequence[UUID], by: UUID | None = None
+    ) -> None:
+        """Reject tasks that were found by their key and are not visible, without naming them.
+
+        The task `by` may use its own subtasks.
+        """
         if found and self.caller.is_restricted:
-            self._require_key(await db.access.sees_all(self._any_agent(), "task", found))
+            view = self._any_agent()
+            self._require_key(await db.access.sees_references(view, found, [], by))
 
     async def check_found_dag(self, db: Database, dag_id: UUID) -> None:
         """Reject a key of a DAG that is not visible, without naming the DAG."""

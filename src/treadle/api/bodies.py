@@ -156,10 +156,12 @@ def _request_type(field: fields.Field) -> Any:
             return Moment
         case "uuid":
             return Id
+        case "json" if field.type in _NESTED:
+            return _NESTED[field.type]
         case "json" if get_origin(field.type) is Sequence:
             return Annotated[list[Object], Field(max_length=_count(high))]
         case "json":
-            return _NESTED.get(field.type, Object)
+            return Object
         case _:
             return field.type
 
@@ -185,9 +187,18 @@ class BreakerSettings(Body):
     """When failures in a row stop a type, and how it is tried again."""
 
 
-_NESTED: dict[Any, type[Body]] = {
+class Edge(Body):
+    """A dependency; an optional one may also be cancelled."""
+
+    task: Name
+    optional: bool = False
+
+
+_NESTED: dict[Any, Any] = {
     fields.RetryPolicy: RetryPolicy,
     fields.BreakerSettings: BreakerSettings,
+    fields.After: Annotated[list[Name | Edge], Field(max_length=1000)],
+    fields.Inputs: Object,
 }
 
 

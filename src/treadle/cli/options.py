@@ -10,7 +10,8 @@ from typing import Annotated, Any, TypeVar, get_origin
 import typer
 
 from treadle.cli import common
-from treadle.fields import Field, Kind
+from treadle.errors import InvalidArgument
+from treadle.fields import After, Field, Inputs, Kind
 
 T = TypeVar("T")
 _TYPES: dict[Kind, Any] = {"integer": int, "number": float, "names": list[str], "boolean": bool}
@@ -85,11 +86,19 @@ def _flag(field: Field) -> str:
 def _annotation(field: Field) -> Any:
     hint = _TYPES.get(field.kind, str)
     hint_text = f" One of {', '.join(field.words)}." if field.words else _HINTS.get(field.kind, "")
+    if field.type in _METAVARS:
+        hint, hint_text = list[str], _HINTS["names"]
     option = typer.Option(_flag(field), metavar=_metavar(field), help=field.help + hint_text)
     return Annotated[hint if hint is bool else hint | None, option]
 
 
+# Fields that refer to other tasks: one option for each reference.
+_METAVARS: dict[Any, str] = {After: "ID", Inputs: "NAME=REFERENCE"}
+
+
 def _metavar(field: Field) -> str | None:
+    if field.type in _METAVARS:
+        return _METAVARS[field.type]
     if field.kind == "number":
         units = {"usd": "USD", "s": "SECONDS"}
         return units.get(field.wire.rpartition("_")[2], "N")
@@ -107,9 +116,30 @@ def _metavar(field: Field) -> str | None:
 
 
 def _value(field: Field, given: Any) -> Any:
+    if field.type == Inputs:
+        return _inputs(given)
+    if field.type == After:
+        return given
     if field.kind == "time":
         return common.parse_time(given, field.name)
     if field.kind == "json":
         read = common.json_value if get_origin(field.type) is Sequence else common.json_argument
         return read(given, field.name)
     return given
+
+
+def _inputs(pairs: list[str]) -> dict[str, str]:
+    """The inputs of a task that are given with --input."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, reference = pair.partition("=")
+        if not name or not equals or name in found:
+            raise InvalidArgument(
+                f"--input {name} is given twice"
+                if name in found
+                else f"--input {pair!r} is not NAME=REFERENCE",
+                hint="For example: --input brief=task:9f3a21c4:output",
+                argument="input",
+            )
+        found[name] = reference
+    return found

@@ -23,18 +23,22 @@ from treadle.models import (
     Enqueued,
 )
 
-CREATE = "select dag_id, created, ids from treadle.create_dag(%b)"
+CREATE = "select dag_id, created, ids, reused from treadle.create_dag(%b)"
 OPEN = "select treadle.open_dag(%b, %b)"
 ADD = "select id, created from treadle.add_tasks(%b, %b)"
 PAUSES_S = (0.05, 0.5)
 
 
 class CreatedDag(NamedTuple):
-    """A new DAG, or the existing one with the same key; ids are in the order of its tasks."""
+    """A new DAG, or the existing one with the same key; ids are in the order of its tasks.
+
+    Those in `reused` existed before.
+    """
 
     id: UUID
     created: bool
     ids: list[UUID]
+    reused: list[UUID]
 
 
 class Dags:

@@ -20,17 +20,8 @@ from treadle.errors import InvalidArgument, ResultTimeout, Unavailable
 from treadle.json import encode
 from treadle.models import DagState
 from treadle.producer.handle import Handle
-from treadle.producer.node import (
-    After,
-    DagTask,
-    Input,
-    NameGenerator,
-    Node,
-    Source,
-    id_of,
-    task_document,
-    type_of,
-)
+from treadle.producer.node import DagTask, NameGenerator, Node, task_document, type_of
+from treadle.worker.references import After, Input, Source, id_of
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -174,7 +165,7 @@ class Dag:
     def _made(self, made: CreatedDag) -> None:
         self._handle = DagHandle(self._app, made.id, created=made.created)
         for node, task_id in zip(self._nodes.values(), made.ids, strict=True):
-            node.handle = Handle(self._app, task_id, created=made.created)
+            node.handle = Handle(self._app, task_id, created=task_id not in made.reused)
 
     def _name_of(self, source: Source) -> str:
         if isinstance(source, Node):

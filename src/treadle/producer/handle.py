@@ -16,6 +16,7 @@ import anyio
 from treadle.db.database import Database
 from treadle.errors import ResultTimeout, TaskFailed, TaskNotFound, Unavailable
 from treadle.models import TaskResult
+from treadle.worker.references import TaskReference
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
 FIRST_S, LONGEST_S = 0.01, 0.5
 
 
-class Handle:
+class Handle(TaskReference):
     """An enqueued task."""
 
     __slots__ = ("_app", "created", "id")
+
+    id: UUID
 
     def __init__(self, app: Treadle, task_id: UUID, *, created: bool = True) -> None:
         self._app = app

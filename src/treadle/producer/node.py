@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from treadle.errors import InvalidArgument
 from treadle.fields import EnqueueOptions, NodeOptions
-from treadle.masking import excerpt, excerpt_name
+from treadle.masking import excerpt
 from treadle.producer.handle import Handle
 from treadle.producer.task import Task
+from treadle.worker.references import (
+    After,
+    Input,
+    Named,
+    TaskReference,
+    make_edges,
+    make_references,
+    merge_inputs,
+    split_outputs,
+)
 from treadle.worker.registry import Call, make_options
 
 if TYPE_CHECKING:
@@ -18,7 +28,7 @@ if TYPE_CHECKING:
     from treadle.worker.registry import Definition, Registry
 
 
-class Node:
+class Node(TaskReference):
     """A task of a DAG that is being built; its id is known once the DAG is created."""
 
     __slots__ = ("_handle", "dag", "name")
@@ -30,15 +40,6 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<Node {self.name}>"
-
-    @property
-    def output(self) -> Output:
-        """The output as an argument of a later task; `node.output["title"]` is a part of it."""
-        return Output(self)
-
-    def artifact(self, name: str) -> ArtifactOutput:
-        """Return a file that the task will store, as an argument of a later task."""
-        return ArtifactOutput(self, name)
 
     @property
     def handle(self) -> Handle:
@@ -66,78 +67,6 @@ class DagTask(Handle):
 
     name: str | None
 
-    @property
-    def output(self) -> Output:
-        """The output as an argument of a later task; `task.output["title"]` is a part of it."""
-        return Output(self)
-
-    def artifact(self, name: str) -> ArtifactOutput:
-        """Return a file that the task will store, as an argument of a later task."""
-        return ArtifactOutput(self, name)
-
-
-Source = Node | Handle | UUID | str
-
-
-class Output:
-    """The future output of a task, or a part of it, as an argument of another task."""
-
-    __slots__ = ("of", "path")
-
-    def __init__(self, of: Source, path: tuple[str, ...] = ()) -> None:
-        self.of = of
-        self.path = path
-
-    def __repr__(self) -> str:
-        return f"<Output of {self.of!r}{''.join(f'[{part!r}]' for part in self.path)}>"
-
-    def __getitem__(self, key: str | int) -> Output:
-        part = str(key)
-        if not part or "." in part:
-            raise InvalidArgument(
-                f"{excerpt_name(part)!r} cannot be a part of a reference",
-                hint="Pass the object that contains it, and read the part in the handler.",
-            )
-        return Output(self.of, (*self.path, part))
-
-    @property
-    def part(self) -> str:
-        """The part of the task in a reference."""
-        return ".".join(("output", *self.path))
-
-
-class ArtifactOutput(Output):
-    """A file that a task will store, as an argument of another task."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, of: Source, name: str) -> None:
-        super().__init__(of)
-        self.name = name
-
-    @property
-    def part(self) -> str:
-        return f"artifact:{self.name}"
-
-
-class OptionalDependency:
-    """A dependency that may also end as cancelled or dead-lettered."""
-
-    __slots__ = ("of",)
-
-    def __init__(self, of: Source) -> None:
-        self.of = of
-
-
-def optional(task: Source) -> OptionalDependency:
-    """Depend on a task, but continue if it is cancelled: `after=[optional(node)]`."""
-    return OptionalDependency(task)
-
-
-After = Source | OptionalDependency
-Input = Output | Source
-Named = Callable[[Source], str]
-
 
 def task_document(
     what: Task | Call | str,
@@ -153,30 +82,26 @@ def task_document(
     """Return one task for SQL; `named` returns the references of its dependencies."""
     definition, given, chosen = _parts(what, arguments, registry)
     chosen = {**chosen, **(options or {})}
-    if "key" in chosen:
-        raise InvalidArgument(
-            "a task of a DAG has no key of its own",
-            hint="Its name is its key. Only the DAG can have a key: app.dag(…, key=…)",
-            argument="key",
-        )
-    later = {
-        each: given.pop(each) for each in list(given) if isinstance(given[each], Output | Node)
-    }
-    if twice := sorted((given.keys() | later.keys()) & (inputs or {}).keys()):
-        raise InvalidArgument(f"{twice[0]} is both an argument and an input", argument=twice[0])
-    references = {key: _reference(each, named) for key, each in {**later, **(inputs or {})}.items()}
-    _refuse_hidden(given)
+    edges = [
+        *make_edges(chosen.pop("after", ()), named),
+        *make_edges(after, named),
+    ]
+    given, outputs = split_outputs(given)
+    also = {**chosen.pop("inputs", {}), **(inputs or {})}
+    references = make_references(merge_inputs(given, outputs, also), named)
     if isinstance(what, str) and definition is None:
-        queue, others, _ = make_options(chosen)
+        queue, others, key = make_options(chosen)
         made = {**others, "queue": queue, "type": what, "spec": given}
+        if key is not None:
+            made["idempotency_key"] = key
     else:
         assert definition is not None
-        _check(definition, given, references)
+        definition.check(given, references)
         made = Call(definition, given, chosen).as_json(check=False)
     if name is not None:
         made["name"] = name
-    if waits := [_edge(each, named) for each in _several(after)]:
-        made["after"] = waits
+    if edges:
+        made["after"] = edges
     if references:
         made["inputs"] = references
     return made
@@ -189,18 +114,6 @@ def type_of(what: Task | Call | str) -> str:
     if isinstance(what, Task | Call):
         return what.definition.name
     raise _no_task(what)
-
-
-def id_of(source: Source) -> str:
-    """Return the reference of a task outside the DAG; a text may be a name inside it."""
-    if isinstance(source, Node | Handle):
-        return str(source.id)
-    if isinstance(source, UUID | str):
-        return str(source)
-    raise InvalidArgument(
-        f"{excerpt(source)} is not a task",
-        hint="Pass a result of add(), a handle, an id or a name.",
-    )
 
 
 class NameGenerator:
@@ -240,60 +153,3 @@ def _no_task(what: object) -> InvalidArgument:
         f"{excerpt(what)} is not a task",
         hint="Pass a task, a call, or the name of a type.",
     )
-
-
-def _check(definition: Definition, given: dict[str, Any], references: Mapping[str, str]) -> None:
-    """Check the known arguments, and that the handler takes those that come from inputs."""
-    try:
-        definition.arguments({**given, **dict.fromkeys(references)})
-    except InvalidArgument as error:
-        problems: Any = error.detail["errors"]
-        left = [
-            each
-            for each in problems
-            if each["field"].split(".")[0] not in references or each["problem"].startswith("Extra")
-        ]
-        if not left:
-            return
-        words = "; ".join(f"{each['field']}: {each['problem']}" for each in left)
-        raise InvalidArgument(
-            f"{definition.name} does not take these arguments: {words}",
-            hint=error.hint,
-            errors=left,
-        ) from None
-
-
-def _refuse_hidden(given: Mapping[str, Any]) -> None:
-    """Raise if an argument contains an output, which could never be filled in."""
-    waiting, seen = list(given.items()), set[int]()
-    while waiting:
-        name, value = waiting.pop()
-        if isinstance(value, Output | Node):
-            raise InvalidArgument(
-                f"{name} contains an output inside another value",
-                hint="Pass the output as a whole argument: brief=node.output",
-                argument=name,
-            )
-        if isinstance(value, dict | list | tuple) and id(value) not in seen:
-            seen.add(id(value))
-            inner = value.values() if isinstance(value, dict) else value
-            waiting.extend((name, each) for each in inner)
-
-
-def _several(after: After | Iterable[After]) -> Iterable[After]:
-    if isinstance(after, Node | Handle | UUID | str | OptionalDependency):
-        return [after]
-    return after
-
-
-def _edge(after: After, named: Named) -> str | dict[str, Any]:
-    if isinstance(after, OptionalDependency):
-        return {"task": named(after.of), "optional": True}
-    return named(after)
-
-
-def _reference(given: Input, named: Named) -> str:
-    if isinstance(given, str):
-        return given
-    output = given if isinstance(given, Output) else Output(given)
-    return f"task:{named(output.of)}:{output.part}"

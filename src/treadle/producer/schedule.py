@@ -129,9 +129,7 @@ def _template(
     elif spec:
         work = work.call(**spec)
     merged: EnqueueOptions = {**work.options, **(options or {})}
-    made = Call(work.definition, work.arguments, merged).as_json()
-    named = {"idempotency_key": merged["key"]} if "key" in merged else {}
-    return {"task": {**made, **named}}
+    return {"task": Call(work.definition, work.arguments, merged).as_json()}
 
 
 def _seconds(value: float | timedelta) -> int:

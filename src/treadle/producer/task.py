@@ -59,14 +59,19 @@ class Task:
     def enqueue(
         self, /, *, conn: AnyConnection | None = None, **arguments: Any
     ) -> Handle | Awaitable[Handle]:
-        """Enqueue the task with these arguments; on a sync connection, this does not await."""
-        self.definition.arguments(arguments)
+        """Enqueue the task with these arguments; on a sync connection, this does not await.
+
+        The output of another task can be an argument: `report.enqueue(facts=handle.output)`.
+        """
+        given, options = self.definition.split(
+            arguments, {"queue": self.definition.queue, **self._options}
+        )
         return enqueue_one(
             self._app,
             self.name,
-            arguments,
+            given,
             conn=conn,
-            options={"queue": self.definition.queue, **self._options},
+            options=options,
             define=self.definition.settings,
         )
 
@@ -99,8 +104,12 @@ class Task:
         conn: AnyConnection | None = None,
     ) -> list[Handle] | Awaitable[list[Handle]]:
         """Enqueue one task for each set of arguments, in one statement; `keys` has one for each."""
+        inputs = self._options.get("inputs", {})
         for each in arguments:
-            self.definition.arguments(each)
+            if inputs:
+                self.definition.check(each, inputs)
+            else:
+                self.definition.arguments(each)
         return enqueue_specs(
             self._app,
             self.name,

@@ -5,7 +5,7 @@ The type of a task is looked up in this table; nothing from a payload is importe
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NotRequired, Protocol, get_type_hints
 
@@ -18,6 +18,7 @@ from treadle.errors import ConfigurationError, InvalidArgument
 from treadle.fields import EnqueueOptions
 from treadle.masking import excerpt_name
 from treadle.worker.context import Context
+from treadle.worker.references import make_edges, make_references, merge_inputs, split_outputs
 from treadle.worker.validation import Validators
 
 Handler = Callable[..., Any]
@@ -57,6 +58,35 @@ class Definition:
                 f"{self.name} does not take these arguments: {words}",
                 hint=f"The signature is {self.name}{inspect.signature(self.handler)}",
                 errors=problems,
+            ) from None
+
+    def split(
+        self, arguments: Mapping[str, Any], options: EnqueueOptions
+    ) -> tuple[Mapping[str, Any], EnqueueOptions]:
+        """Check the arguments; return them and the options, with outputs of tasks as inputs."""
+        given, options = split_inputs(arguments, options)
+        if "inputs" in options:
+            self.check(given, options["inputs"])
+        else:
+            self.arguments(given)
+        return given, options
+
+    def check(self, given: Mapping[str, Any], inputs: Collection[str]) -> None:
+        """Check the known arguments, and that the handler takes those that come from inputs."""
+        try:
+            self.arguments({**given, **dict.fromkeys(inputs)})
+        except InvalidArgument as error:
+            problems: Any = error.detail["errors"]
+            left = [
+                each
+                for each in problems
+                if each["field"].split(".")[0] not in inputs or each["problem"].startswith("Extra")
+            ]
+            if not left:
+                return
+            words = "; ".join(f"{each['field']}: {each['problem']}" for each in left)
+            raise InvalidArgument(
+                f"{self.name} does not take these arguments: {words}", hint=error.hint, errors=left
             ) from None
 
     def _adapter_of(self, handler: Handler) -> TypeAdapter[dict[str, Any]] | None:
@@ -155,12 +185,25 @@ class Call:
 
     def as_json(self, *, check: bool = True) -> dict[str, Any]:
         """Return the task document for SQL; `check=False` if inputs will add arguments."""
+        spec: Mapping[str, Any] = self.arguments
+        chosen: EnqueueOptions = {"queue": self.definition.queue, **self.options}
         if check:
-            self.definition.arguments(self.arguments)
-        queue, options, _ = make_options(
-            {"queue": self.definition.queue, **self.options}, self.definition.settings
-        )
-        return {**options, "queue": queue, "type": self.definition.name, "spec": self.arguments}
+            spec, chosen = self.definition.split(self.arguments, chosen)
+        queue, options, key = make_options(chosen, self.definition.settings)
+        if key is not None:
+            options["idempotency_key"] = key
+        return {**options, "queue": queue, "type": self.definition.name, "spec": spec}
+
+
+def split_inputs(
+    arguments: Mapping[str, Any], options: EnqueueOptions
+) -> tuple[Mapping[str, Any], EnqueueOptions]:
+    """Return the known arguments and the options, with outputs of other tasks as inputs."""
+    given, outputs = split_outputs(arguments)
+    inputs = options.get("inputs")
+    if outputs or inputs is not None:
+        options = {**options, "inputs": merge_inputs(given, outputs, inputs)}
+    return given, options
 
 
 def make_options(
@@ -173,6 +216,10 @@ def make_options(
     delay = given.pop("delay", None)
     if delay is not None:
         given["delay_s"] = delay.total_seconds() if isinstance(delay, timedelta) else delay
+    if "after" in given:
+        given["after"] = make_edges(given["after"])
+    if "inputs" in given:
+        given["inputs"] = make_references(given["inputs"])
     for name, value in given.items():
         if isinstance(value, datetime) and value.tzinfo is None:
             raise InvalidArgument(

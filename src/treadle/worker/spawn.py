@@ -11,15 +11,18 @@ from treadle.json import encode
 from treadle.masking import excerpt
 from treadle.models import TaskResult
 from treadle.worker.journal import Journal, SuspendReason
+from treadle.worker.references import TaskReference
 
 if TYPE_CHECKING:
     from treadle.worker.registry import Call, Enqueueable
 
 
-class Child:
+class Child(TaskReference):
     """A subtask, as the task that spawned it sees it."""
 
     __slots__ = ("_spawner", "created", "id")
+
+    id: UUID
 
     def __init__(self, spawner: Spawner, task_id: UUID, *, created: bool) -> None:
         self._spawner = spawner

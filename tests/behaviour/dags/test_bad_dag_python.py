@@ -76,9 +76,9 @@ BAD: dict[str, tuple[Build, type[TreadleError], str]] = {
         "name_of is both an argument and an input",
     ),
     "a key of a task": (
-        lambda dag, task: dag.add(task.using(key="k"), name_of="x"),
+        lambda dag, task: dag.add(task.using(key="k" * 201), name_of="x"),
         InvalidArgument,
-        "no key of its own",
+        "must have 1 to 200 characters",
     ),
     "a held task": (
         lambda dag, task: dag.add(task.using(hold=True), name_of="x"),

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from tests.drivers.dag_faults import faults
 from tests.drivers.dag_races import Call, Case, cancel, cancel_dag, claimed, complete, finish
-from tests.drivers.dags import add, create, depend, node, opened, shaped, spawn, suspend
+from tests.drivers.dags import add, after, create, depend, node, opened, shaped, spawn, suspend
 from tests.drivers.engine import Driver
 
 LEVELS = ["repeatable read", "serializable"]
@@ -34,6 +34,11 @@ def more(session: Driver, case: Case) -> int:
 def outside(session: Driver, case: Case) -> str:
     """Another DAG depends on a task of this one."""
     return create(session, [node("n", [str(case["a"])])]).status
+
+
+def alone(session: Driver, case: Case) -> str:
+    """A task in no DAG depends on a task of this one."""
+    return session.state_of(session.enqueue(**after(case["a"])))
 
 
 def subtask(session: Driver, case: Case) -> int:
@@ -72,6 +77,9 @@ CASES: dict[str, tuple[dict[str, list[Any]], Call, Call, object]] = {
     "new tasks, completion": ({"a": [], "b": []}, more, complete("a"), "completed"),
     "end, new tasks": ({"a": []}, complete("a"), more, "TR102"),
     "new task elsewhere, completion": ({"a": [], "z": ["a"]}, outside, complete("a"), "completed"),
+    "new task in no DAG, completion": ({"a": [], "z": ["a"]}, alone, complete("a"), "completed"),
+    "completion, new task in no DAG": ({"a": []}, complete("a"), alone, "ready"),
+    "cancellation, new task in no DAG": ({"a": []}, cancel("a"), alone, "TR102"),
     "new task elsewhere, cancellation": ({"a": []}, outside, cancel("a"), "cancelled"),
     "cancellation, new dependent": (
         {"a": [], "b": ["x"], "x": []},

@@ -68,8 +68,8 @@ def test_the_key_of_a_dag_with_other_tasks_is_refused(driver: Driver) -> None:
 def test_tasks_without_a_name_are_named_after_their_type(driver: Driver) -> None:
     tasks = [{"type": "code"}, {"type": "test", "after": ["code", "code-2"]}, {"type": "code"}]
 
-    [(dag, _, _)] = driver.rows(
-        "select * from treadle.create_dag(%s)", Jsonb({"name": "x", "tasks": tasks})
+    [(dag,)] = driver.rows(
+        "select dag_id from treadle.create_dag(%s)", Jsonb({"name": "x", "tasks": tasks})
     )
 
     rows = driver.rows("select name from treadle.tasks where dag_id = %s order by name", dag)

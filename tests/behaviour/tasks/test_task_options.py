@@ -37,7 +37,7 @@ def test_every_field_is_a_column_or_maps_to_one(driver: Driver) -> None:
 
     assert tasks & rest == set()
     assert fields - tasks - rest == {
-        *("urgency", "tier", "delay_s", "project", "concurrency_limit", "dedupe", "hold")
+        *("urgency", "tier", "delay_s", "project", "concurrency_limit", "dedupe", "hold", "after")
     }
     assert rest - fields == {"task_id", "forked_from"}
 
@@ -153,7 +153,7 @@ def test_an_unknown_option_of_a_task_is_rejected(driver: Driver, options: dict[s
     with unchanged(driver), pytest.raises(psycopg.Error, match="unknown option") as raised:
         with_options(driver, **options)
 
-    assert "Options: ageing_rate, " in (raised.value.diag.message_hint or "")
+    assert "Options: after, ageing_rate, " in (raised.value.diag.message_hint or "")
 
 
 @pytest.mark.parametrize("names", [["x", None], [1], ["x" * 201], [""], "x", {"a": 1}])

@@ -57,6 +57,11 @@ def test_arguments_come_as_text_from_a_file_or_from_stdin(
         (["code", "--set", "run_at=2027-01-31"], 2, "--set cannot set 'run_at'"),
         (["code", "--set", "validation=" + "[" * 10_000], 2, "validation"),
         (["code", "--queue", "nowhere"], 3, "there is no queue 'nowhere'"),
+        (["code", "--after", NO_TASK], 2, "there is no task"),
+        (["code", "--after", "123456"], 3, "no task id ends in 123456"),
+        (["code", "--input", "brief"], 2, "is not NAME=REFERENCE"),
+        (["code", "--input", "a=artifact:x", "--input", "a=artifact:y"], 2, "given twice"),
+        (["code", "--input", "brief=artifact:x"], 2, "input brief refers to"),
         (["cdoe"], 3, "there is no task type 'cdoe'"),
     ],
 )
@@ -233,3 +238,19 @@ def test_one_task_that_cannot_be_retried_does_not_stop_the_others(
     assert done.code == 4
     assert [row[:2] for row in done.rows[1:]] == [[completed, ""], [dead, "ready"], [NO_TASK, ""]]
     assert commands.status(sync_conn, dead) == "ready"
+
+
+@pytest.mark.requirement("F28")
+def test_a_task_is_enqueued_after_another_by_the_end_of_its_id(cli: Cli, sync_conn: Conn) -> None:
+    first, second = (cli("tasks", "enqueue", "code").out.strip() for _ in range(2))
+
+    made = cli(
+        *("tasks", "enqueue", "code", "--after", first[-8:], "--after", second),
+        *("--input", f"brief=task:{first[-8:]}:output.summary"),
+    )
+
+    shown = cli("tasks", "show", made.out.strip(), "--json").json
+    assert {each["id"] for each in shown["dependencies"]} == {first, second}
+    assert shown["status"] == "pending"
+    assert shown["inputs"] == {"brief": f"task:{first}:output.summary"}
+    assert "waiting for 2 of 2 dependencies" in shown["why"]

@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from tests.drivers.http.bound_tokens import Callers
-from tests.drivers.http.v1 import code_of, enqueue, take_one
+from tests.drivers.http.v1 import code_of, enqueue, take, take_one
 
 TAKEN = (409, "conflict")
 MAIL = {"type": "code", "queue": "mail", "idempotency_key": "k"}
@@ -90,3 +90,49 @@ def test_many_repeats_at_once_are_all_answered(callers: Callers, name: str, stat
 
     assert {answer.status_code for answer in answers} == {status}
     assert all(first in answer.text for answer in answers)
+
+
+@pytest.mark.parametrize("headers", HEADERS, ids=["alone", "kept"])
+def test_the_key_of_a_node_does_not_open_a_task_elsewhere(
+    callers: Callers, headers: dict[str, str]
+) -> None:
+    other = enqueue(callers.admin, idempotency_key="k")
+    reader = {"type": "code", "queue": "mail", "inputs": {"given": "task:found:output"}}
+    plan = {"name": "d", "tasks": [{**MAIL, "name": "found"}, {**reader, "name": "b"}]}
+
+    check_taken(callers.mail.post("/v1/dags", json=plan, headers=headers), other)
+    assert len(callers.admin.get("/v1/tasks").json()["items"]) == 1
+    made = callers.admin.post("/v1/dags", json=plan)
+    assert made.json()["tasks"][0] == other
+
+
+def test_the_key_of_a_subtask_does_not_open_a_task_elsewhere(callers: Callers) -> None:
+    other = enqueue(callers.admin, idempotency_key="k")
+    own = enqueue(callers.admin, queue="mail", idempotency_key="own")
+    parent = enqueue(callers.admin, queue="mail")
+    [claim] = [
+        each for each in take(callers.admin, "b", queues=["mail"], limit=5) if each["id"] == parent
+    ]
+
+    def spawn(*tasks: dict[str, str]) -> httpx2.Response:
+        said = {"token": claim["token"], "name": "s", "tasks": tasks}
+        return callers.mail.post(f"/v1/claims/{parent}/spawn", json=said)
+
+    check_taken(spawn(MAIL), other)
+    made = spawn({**MAIL, "idempotency_key": "own"}, {**MAIL, "idempotency_key": "new"})
+    assert [each["created"] for each in made.json()["items"]] == [False, True]
+    assert made.json()["items"][0]["id"] == own
+    again = spawn(MAIL)
+    assert [each["created"] for each in again.json()["items"]] == [False, False]
+
+
+@pytest.mark.parametrize("option", ["after", "inputs"])
+def test_a_task_cannot_depend_on_one_elsewhere(callers: Callers, option: str) -> None:
+    other = enqueue(callers.admin)
+    given = {"after": [other], "inputs": {"x": f"task:{other}:output"}}[option]
+    said = {"type": "code", "queue": "mail", option: given}
+
+    assert code_of(callers.mail.post("/v1/tasks", json=said)) == (403, "forbidden")
+    batch = callers.mail.post("/v1/tasks/batch", json={"tasks": [said]})
+    assert code_of(batch) == (403, "forbidden")
+    assert callers.admin.post("/v1/tasks", json=said).status_code == 201

@@ -54,6 +54,7 @@ def test_all_that_can_be_said_of_a_task_arrives(http: httpx2.Client, sql: Conn) 
     }  # fmt: skip
     known = set(models.NodeOptions.model_fields)
     others = {"type", "queue", "spec", "urgency", "tier", "run_at", "project", "project_id"}
+    others |= {"idempotency_key", "after", "inputs"}
     assert set(node) | others == known
 
     made = make(http, tasks=[{"type": "code"}], defaults=node)

@@ -7,6 +7,7 @@ import httpx2
 import pytest
 
 from tests.drivers.http.servers import Conn
+from tests.drivers.http.shapes import shaped
 from tests.drivers.http.v1 import UNKNOWN_ID, act, code_of, enqueue, register, status_of, take_one
 from treadle.api.v1 import tasks as models
 
@@ -215,3 +216,49 @@ def test_a_held_task_is_released(http: httpx2.Client) -> None:
 
     assert (answer.status_code, answer.json()) == (200, {"id": task_id, "status": "ready"})
     assert code_of(http.post(f"/v1/tasks/{UNKNOWN_ID}/release")) == (404, "task-not-found")
+
+
+@pytest.mark.requirement("F28")
+def test_a_task_runs_after_others_and_reads_their_outputs(http: httpx2.Client) -> None:
+    register(http)
+    first, second = enqueue(http), enqueue(http)
+    said = {
+        "type": "code",
+        "after": [{"task": second, "optional": True}],
+        "inputs": {"brief": f"task:{first}:output"},
+    }
+
+    task = http.post("/v1/tasks", json=said).json()["id"]
+    [also] = http.post("/v1/tasks/batch", json={"tasks": [said]}).json()["items"]
+
+    shown = shaped(models.TaskDetails, http.get(f"/v1/tasks/{task}"))
+    assert (shown["status"], shown["inputs"]) == ("pending", said["inputs"])
+    assert set(shown["depends_on"]) == set(shown["blocked_by"]) == {first, second}
+    http.post(f"/v1/tasks/{second}/cancel")
+    claim = take_one(http)
+    act(http, claim, "complete", output={"n": 7})
+    assert status_of(http, also["id"]) == "ready"
+    assert take_one(http)["spec"] == {"brief": {"n": 7}}
+
+
+@pytest.mark.parametrize(
+    ("said", "where"),
+    [
+        ({"after": "x"}, "/after"),
+        ({"after": [5]}, "/after/0"),
+        ({"after": [{"task": UNKNOWN_ID, "loose": True}]}, "/after/0"),
+        ({"inputs": []}, "/inputs"),
+        ({"after": [UNKNOWN_ID]}, None),
+        ({"inputs": {"x": "task:y:output"}}, None),
+    ],
+    ids=str,
+)
+def test_a_wrong_dependency_is_refused(
+    http: httpx2.Client, said: dict[str, Any], where: str | None
+) -> None:
+    answer = http.post("/v1/tasks", json={"type": "code", **said})
+
+    assert code_of(answer) == (422, "invalid-argument")
+    if where is not None:
+        assert answer.json()["errors"][0]["pointer"].startswith(where)
+    assert http.get("/v1/tasks").json()["items"] == []

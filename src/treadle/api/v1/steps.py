@@ -231,7 +231,14 @@ async def spawn(task_id: UUID, asked: Spawn, access: Work) -> Response:
     db = await access.claim(task_id, asked.token)
     tasks = [task.named() for task in asked.tasks]
     document = encode(await access.new(tasks, by=task_id), name="tasks")
-    made = await db.steps.spawn(task_id, asked.token, asked.name, document)
+    if access.view.is_restricted:
+        # If a task that is not visible has one of the keys, nothing is created.
+        async with db.transaction() as held:
+            made = await held.steps.spawn(task_id, asked.token, asked.name, document)
+            found = [each.id for each in made if not each.created]
+            await access.check_found_tasks(held, found, by=task_id)
+    else:
+        made = await db.steps.spawn(task_id, asked.token, asked.name, document)
     return json_response({"items": made})
 
 

@@ -175,7 +175,7 @@ def create(
         whole = dag_document(plan.pop("name"), {**plan, "hold": hold})
         return await db.dags.create(encode(whole, name="dag"))
 
-    dag_id, created, ids = common.call_db(work)
+    dag_id, created, ids, _ = common.call_db(work)
     text = f"{'created' if created else 'exists already'}, {len(ids)} tasks"
     output.print_new(dag_id, text, id=dag_id, created=created, tasks=ids)
     if output.console().is_terminal and not common.options.json:

@@ -170,6 +170,7 @@ def enqueue(
       treadle tasks enqueue report @report.json --delay 3600 --key report-today
       treadle tasks enqueue invoice --tier high --deadline 2h
       treadle tasks enqueue review --set assigned_agent=coder-1 --set 'tags=["urgent"]'
+      treadle tasks enqueue publish --after 9f3a21c4 --input page=task:9f3a21c4:output
     """
     arguments = common.json_argument(spec, "spec")
     options |= read_settings(also or [], sorted(OTHERS))
@@ -178,6 +179,7 @@ def enqueue(
         for name in ("run_at", "deadline_at"):
             if isinstance(options.get(name), timedelta):
                 options[name] += await app.db.calls.now()
+        await find_references(app.db, options)
         handle = await app.enqueue(type, arguments, **options)
         text = "enqueued" if handle.created else "exists already"
         if wait:
@@ -187,6 +189,17 @@ def enqueue(
             output.print_new(handle.id, text, id=handle.id, created=handle.created)
 
     common.call(work)
+
+
+async def find_references(db: Database, options: dict[str, Any]) -> None:
+    """Replace the ends of ids with ids in the options that refer to other tasks."""
+    if "after" in options:
+        options["after"] = [await db.tasks.find(each) for each in options["after"]]
+    for name, reference in options.get("inputs", {}).items():
+        kind, _, rest = reference.partition(":")
+        task, _, part = rest.partition(":")
+        if kind == "task" and task:
+            options["inputs"][name] = f"task:{await db.tasks.find(task)}:{part}"
 
 
 def read_settings(pairs: list[str], known: list[str]) -> dict[str, Any]:
