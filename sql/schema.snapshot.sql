@@ -3530,7 +3530,7 @@ create function treadle.apply_rate_limits(p_ended treadle.ended_attempt[], p_key
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 f8fde95cbbbbe6526f11dad4b4b2755152e6ca8265ec5abcf37343516b008201
+  as sha256 e30be34d19e358bc2caa4a3a49dd6697ba3986222e17ca4aa56e57d85fd15625
   owner treadle_owner
   without a comment
 
@@ -5967,6 +5967,15 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
   with a comment
   grant execute to treadle_worker
 
+-- function treadle.http_date_in(p_text text, p_before text)
+create function treadle.http_date_in(p_text text, p_before text)
+  returns timestamp with time zone
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 a7df645d6568d3f213b9b1d14ac0694d4c91d2c467dafa2184ac181132da745e
+  owner treadle_owner
+  without a comment
+
 -- function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text)
 create function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text)
   returns uuid[]
@@ -7500,7 +7509,7 @@ create function treadle.rate_limit_in(p_text text)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b247c361bba3a7b1b26e1375000f2d9dc499ff47e0c81679e08a0b96636a46e9
+  as sha256 4a90b063144e9f3e518d59225aeb91f9e34e6ef35c320ed4aee2199a953f8a11
   owner treadle_owner
   without a comment
 
@@ -8310,12 +8319,12 @@ create function treadle.retention_cutoff(p_kind text)
   owner treadle_owner
   without a comment
 
--- function treadle.retry_after_in(p_text text)
-create function treadle.retry_after_in(p_text text)
+-- function treadle.retry_after_in(p_text text, p_now timestamp with time zone)
+create function treadle.retry_after_in(p_text text, p_now timestamp with time zone)
   returns double precision
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 8ae49ade59ebaa4406ea6b1b441fbaad0d3e26be74fc54766676e682a2e1b044
+  as sha256 1ed1e978a53f9c2a9d6fdb051ece97b932367a632ecc0c3b0885eb671b02c13a
   owner treadle_owner
   without a comment
 
