@@ -205,10 +205,11 @@ class Context:
     ) -> Any:
         """Call a function once and save its result; later attempts get the result without a call.
 
-        The result is always the saved JSON, so a tuple becomes a list even the first time. Using a
-        name again with different arguments raises StepConflict. If `step_key` is given, it is
-        compared instead of the arguments; None turns the comparison off. A sync function runs in a
-        thread.
+        The result is always the saved JSON, so a tuple becomes a list even the first time. Further
+        calls of a name in one attempt are steps of their own: name#2, name#3. Steps that run at the
+        same time need different names. If an earlier attempt has saved the step for other
+        arguments, StepConflict is raised. If `step_key` is given, it is compared instead of the
+        arguments; None turns the comparison off. A sync function runs in a thread.
         """
         return await self._durable.steps.step(name, fn, args, kwargs, step_key)
 
