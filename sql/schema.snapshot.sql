@@ -5962,7 +5962,7 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 bfae60b66c432b7a6a0949610919d926b257126892ce5517ee0b82f6187f9eb5
+  as sha256 938b4986821ba69ba07ea5481bbf52e278815bc976549bd3283fe3382fd6ead7
   owner treadle_owner
   with a comment
   grant execute to treadle_worker

@@ -32,6 +32,7 @@ class Completer:
         self._done: list[Done] = []
         self._failed: list[tuple[Claim, Failure]] = []
         self._released: list[Claim] = []
+        self._progress: list[tuple[Claim, bytes]] = []
         self._work = anyio.Event()
         self._flushing = False
         self._idle = anyio.Event()
@@ -51,6 +52,10 @@ class Completer:
     def release(self, claim: Claim) -> None:
         self._released.append(claim)
         self._work.set()
+
+    def store_progress(self, claim: Claim, progress: bytes) -> None:
+        """Store what a task reached, before the result of the same task."""
+        self._progress.append((claim, progress))
 
     @property
     def waiting(self) -> int:
@@ -74,6 +79,9 @@ class Completer:
             done, self._done = self._done[:MAX_BATCH], self._done[MAX_BATCH:]
             failed, self._failed = self._failed[:MAX_BATCH], self._failed[MAX_BATCH:]
             released, self._released = self._released, []
+            if self._progress:
+                progress, self._progress = self._progress, []
+                await self._send(progress, self._store_progress)
             if done:
                 await self._send(done, self._complete)
                 self.completed += len(done)
@@ -145,6 +153,11 @@ class Completer:
             )
             if ended.verdict == "dead_lettered":
                 log.error("task.dead_lettered", task_id=str(ended.id))
+
+    async def _store_progress(self, batch: list[tuple[Claim, bytes]]) -> None:
+        await self._db.claims.heartbeat(
+            [(claim.id, claim.token) for claim, _ in batch], [progress for _, progress in batch]
+        )
 
     async def _release(self, batch: list[Claim]) -> None:
         await self._db.claims.release([(claim.id, claim.token) for claim in batch])

@@ -11,13 +11,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
+import anyio
 import structlog
 from pydantic import ValidationError
 
 from treadle.artifacts.store import Store
 from treadle.db.database import Database
 from treadle.db.pool import Connection
-from treadle.errors import IllegalTransition, InvalidArgument
+from treadle.errors import IllegalTransition, InvalidArgument, TreadleError
 from treadle.json import clean_text, encode_safely
 from treadle.models import Answer, Claim, DecisionReport, SpendState, Step, problems_of
 from treadle.worker.artifacts import Artifacts
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 current_task_id: ContextVar[UUID | None] = ContextVar("task_id", default=None)
 MAX_ERROR = 300
+PROGRESS_TIMEOUT_S = 2.0
 
 
 def describe_attempts(previous: Sequence[Mapping[str, Any]], steps: Iterable[Step]) -> str:
@@ -188,7 +190,7 @@ class Context:
         return logger
 
     def progress(self, value: float | None = None, **detail: Any) -> None:
-        """Set the progress; the latest is sent with the next heartbeat."""
+        """Set the progress, which people see within two seconds; the latest is kept."""
         self._progress = encode_safely(detail if value is None else {"value": value, **detail})
 
     def slow_until(self, key: str | None = None) -> datetime | None:
@@ -314,6 +316,7 @@ class Context:
             lambda: self.decision_report,
         ) as conn:
             yield conn
+            await self._store_progress()
         self.completed = True
 
     @property
@@ -326,19 +329,29 @@ class Context:
         """Whether the claim was released or is being released; for the worker."""
         return self._durable_parts is not None and self._durable_parts.journal.suspending
 
-    def take_progress(self) -> bytes | None:
-        """Remove and return the progress that was not sent yet; for the heartbeat."""
-        progress, self._progress = self._progress, None
-        return progress
+    @property
+    def unsent_progress(self) -> bytes | None:
+        """The progress that the database has not confirmed; for the worker."""
+        return self._progress
 
-    def keep_progress(self, unsent: bytes | None) -> None:
-        """Send this progress again unless there is a newer one; for the heartbeat."""
-        if self._progress is None:
-            self._progress = unsent
+    def confirm_progress(self, stored: bytes | None) -> None:
+        """Record that this progress is stored, unless there is a newer one; for the worker."""
+        if self._progress is stored:
+            self._progress = None
 
     def cancel(self, reason: str) -> None:
         """Ask the handler to stop; for the worker."""
         self._cancel_reason = reason
+
+    async def _store_progress(self) -> None:
+        """Store the progress that was reached, which must not fail the task."""
+        if self._progress is None:
+            return
+        try:
+            with anyio.move_on_after(PROGRESS_TIMEOUT_S):
+                await self._db.claims.heartbeat([(self.task.id, self.task.token)], [self._progress])
+        except TreadleError as error:
+            self.log.warning("task.progress_lost", error=str(error))
 
     def _forbid_validators(self) -> None:
         """Raise if the task has validators: they must check the output before it is completed."""

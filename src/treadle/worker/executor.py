@@ -177,6 +177,8 @@ class Executor:
                     result=repr(result)[:500],
                 )
             return
+        if result is not None and running.context.unsent_progress is not None:
+            self._completer.store_progress(claim, running.context.unsent_progress)
         if isinstance(result, bytes):
             run_ms = int((time.monotonic() - running.context.started) * 1000)
             self._completer.complete(claim, result, run_ms, running.context.decision_report)
