@@ -42,6 +42,12 @@ class RunningTask:
         self.started = False
         self.stop_reason: str | None = None
 
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the handler runs longer than the timeout of the task."""
+        limit_s = self.claim.timeout_s
+        return limit_s is not None and time.monotonic() - self.context.started > limit_s
+
     def stop(self, reason: str) -> None:
         """Cancel the handler; the reason is `lost`, `cancelled` or `drain`."""
         self.stop_reason = reason
@@ -102,6 +108,9 @@ class Executor:
                 del self.running[claim.id, claim.token]
         if scope.cancelled_caught:
             result = self._interrupted(running)
+        elif isinstance(result, bytes) and running.is_overdue:
+            # The handler blocked the event loop or ignored its cancellation.
+            result = _timed_out(claim)
         self._settle(running, result)
 
     async def _work(self, definition: Definition, running: RunningTask) -> bytes | Failure | None:
@@ -160,7 +169,7 @@ class Executor:
         """Return the result of a cancelled attempt; without a stop reason it was the deadline."""
         if running.stop_reason is None:
             running.context.cancel("timeout")
-            return Failure(f"ran longer than {running.claim.timeout_s:g} s", "timeout")
+            return _timed_out(running.claim)
         return None
 
     def _settle(self, running: RunningTask, result: bytes | Failure | None) -> None:
@@ -190,3 +199,7 @@ class Executor:
             log.warning(
                 "task.stopped", task_id=str(claim.id), type=claim.type, reason=running.stop_reason
             )
+
+
+def _timed_out(claim: Claim) -> Failure:
+    return Failure(f"ran longer than {claim.timeout_s:g} s", "timeout")

@@ -34,6 +34,7 @@ class LeaseKeeper:
         claim_ttl_s: float,
         register: Callable[[], Awaitable[None]],
         on_status: Callable[[str], None],
+        on_renewed: Callable[[], None],
     ) -> None:
         self._db = db
         self._executor = executor
@@ -43,6 +44,7 @@ class LeaseKeeper:
         self._start_after_s = min(START_AFTER_S, heartbeat_s, claim_ttl_s / 8)
         self._register = register
         self._on_status = on_status
+        self._on_renewed = on_renewed
         self._wake = anyio.Event()
         self._beat_now = False
         self.on_tick: Callable[[], None] = lambda: None
@@ -98,6 +100,7 @@ class LeaseKeeper:
         )
         if started:
             await self._renew(started)
+        self._on_renewed()
         try:
             self._on_status(await self._db.agents.heartbeat(self._agent))
         except UnknownAgent:
