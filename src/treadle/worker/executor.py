@@ -174,7 +174,9 @@ class Executor:
 
     def _settle(self, running: RunningTask, result: bytes | Failure | None) -> None:
         claim = running.claim
+        run_ms = int((time.monotonic() - running.context.started) * 1000)
         if running.context.completed:
+            self._completer.completed_by_handler(claim, run_ms)
             return
         if running.context.suspended:
             if result is not None:
@@ -189,10 +191,9 @@ class Executor:
         if result is not None and running.context.unsent_progress is not None:
             self._completer.store_progress(claim, running.context.unsent_progress)
         if isinstance(result, bytes):
-            run_ms = int((time.monotonic() - running.context.started) * 1000)
             self._completer.complete(claim, result, run_ms, running.context.decision_report)
         elif isinstance(result, Failure):
-            self._completer.fail(claim, result)
+            self._completer.fail(claim, result, run_ms)
         elif running.stop_reason == "drain":
             self._completer.release(claim)
         else:
