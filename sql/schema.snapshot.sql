@@ -166,6 +166,7 @@ create table treadle.agents (
   claim_ttl_s double precision not null default 60,
   meta jsonb not null default '{}'::jsonb,
   silent boolean not null default false,
+  claims_ahead boolean not null default false,
   heartbeat_at timestamp with time zone not null default clock_timestamp(),
   registered_at timestamp with time zone not null default clock_timestamp(),
   constraint agents_claim_ttl_check CHECK (((claim_ttl_s > (0)::double precision) AND (claim_ttl_s <= (86400)::double precision))),
@@ -180,6 +181,7 @@ comment on table treadle.agents is 'Registered agents: what they can do and whet
 comment on column treadle.agents.assigned_only is 'Queues in which the agent takes only tasks that are assigned to it.';
 comment on column treadle.agents.task_types is 'Types that it has handlers for; null: any.';
 comment on column treadle.agents.silent is 'Set offline by the reaper because its heartbeats stopped; the next heartbeat undoes it.';
+comment on column treadle.agents.claims_ahead is 'It claims more tasks than it runs, and keeps max_concurrent_tasks itself.';
 
 -- table treadle.answers
 create table treadle.answers (
@@ -1492,7 +1494,7 @@ comment on column treadle.agent_load.queues is 'Queues that it claims from.';
 comment on column treadle.agent_load.task_types is 'Task types that it handles; null for all.';
 comment on column treadle.agent_load.capabilities is 'Capabilities that it has.';
 comment on column treadle.agent_load.models is 'Models that it can use.';
-comment on column treadle.agent_load.max_concurrent_tasks is 'How many tasks it may have at once.';
+comment on column treadle.agent_load.max_concurrent_tasks is 'How many tasks it may run at once.';
 comment on column treadle.agent_load.current_tasks is 'Tasks that it has claimed now.';
 comment on column treadle.agent_load.running is 'Claimed tasks that are running.';
 comment on column treadle.agent_load.oldest_claim_at is 'When its oldest current claim was made.';
@@ -4445,7 +4447,7 @@ create function treadle.claiming_agent(p_agent text, p_limit integer)
   returns treadle.agents
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 fc14b5ecd4408be294335e780baf80efe8f9ef116b9b3b1ff607cf1ef0e23e47
+  as sha256 78f1f96506ddac99b42f311823d2e6ccf5582a8edebf57bde201692dde071022
   owner treadle_owner
   without a comment
 
@@ -5053,7 +5055,7 @@ create function treadle.eligible_agents(p_lane treadle.lanes, p_now timestamp wi
   returns TABLE(agent treadle.agents, held bigint, has_room boolean)
   language sql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 9201991fdd138c1fa103966b600cba28dfab1c62c7e431f72521cf9e56f48682
+  as sha256 2c1e2e09f5406dad634fbd5aa04fdd4b6bfc7f4b14cf564b01534595b6d49de4
   owner treadle_owner
   without a comment
 
@@ -7788,12 +7790,12 @@ create function treadle.record_token_use(p_id text)
   with a comment
   grant execute to treadle_operator
 
--- function treadle.register_agent(p_id text, p_type text, p_capabilities text[], p_models text[], p_queues text[], p_task_types text[], p_max_concurrent_tasks integer, p_budget_usd numeric, p_heartbeat_s double precision, p_claim_ttl_s double precision, p_url text, p_meta jsonb)
-create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::text, p_capabilities text[] DEFAULT '{}'::text[], p_models text[] DEFAULT '{}'::text[], p_queues text[] DEFAULT '{default}'::text[], p_task_types text[] DEFAULT NULL::text[], p_max_concurrent_tasks integer DEFAULT NULL::integer, p_budget_usd numeric DEFAULT NULL::numeric, p_heartbeat_s double precision DEFAULT 30, p_claim_ttl_s double precision DEFAULT 60, p_url text DEFAULT NULL::text, p_meta jsonb DEFAULT '{}'::jsonb)
+-- function treadle.register_agent(p_id text, p_type text, p_capabilities text[], p_models text[], p_queues text[], p_task_types text[], p_max_concurrent_tasks integer, p_budget_usd numeric, p_heartbeat_s double precision, p_claim_ttl_s double precision, p_url text, p_meta jsonb, p_claims_ahead boolean)
+create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::text, p_capabilities text[] DEFAULT '{}'::text[], p_models text[] DEFAULT '{}'::text[], p_queues text[] DEFAULT '{default}'::text[], p_task_types text[] DEFAULT NULL::text[], p_max_concurrent_tasks integer DEFAULT NULL::integer, p_budget_usd numeric DEFAULT NULL::numeric, p_heartbeat_s double precision DEFAULT 30, p_claim_ttl_s double precision DEFAULT 60, p_url text DEFAULT NULL::text, p_meta jsonb DEFAULT '{}'::jsonb, p_claims_ahead boolean DEFAULT false)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6401acd48c2ecdbd783962082d05a8670185c92fc55f43ed6ffd9bdbf776826c
+  as sha256 1170e880d2a505b42a27c5966b4092769f849224c2411c600fe0cc616493ddd3
   owner treadle_owner
   with a comment
   grant execute to treadle_worker

@@ -58,6 +58,8 @@ class WorkerOptions:
     slots: int = 10
     prefetch: int | None = None
     capabilities: Sequence[str] = ()
+    models: Sequence[str] = ()
+    budget_usd: float | None = None
     poll_s: float = 5.0
     heartbeat_s: float = HEARTBEAT_S
     claim_ttl_s: float = CLAIM_TTL_S
@@ -325,6 +327,10 @@ class Worker:
             AgentProfile(
                 id=options.agent,
                 capabilities=list(options.capabilities),
+                models=list(options.models),
+                max_concurrent_tasks=options.slots,
+                claims_ahead=True,
+                budget_usd=options.budget_usd,
                 queues=list(options.queues),
                 task_types=self._registry.names(),
                 heartbeat_s=options.heartbeat_s,
