@@ -4296,7 +4296,7 @@ create function treadle.check_validation(p_validation jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 05fd4a1f6d56aff547c42d3103331f597b978d101ef155413579695490b0ec84
+  as sha256 62927aee856d0b60cf48662364cde82a7b5151efda2c8b9be5bd4b7126290ce3
   owner treadle_owner
   without a comment
 
@@ -9166,7 +9166,7 @@ create function treadle.validator_problem(p_settings jsonb)
   returns text
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a3ff5dfe6545f58a7f4b83771c546c6da6174bcb83b4ec1e9c9fae366b543606
+  as sha256 7f3ce318b24e0477ea362f162c24c8f86595382eda90e68c32099fd83984b78a
   owner treadle_owner
   without a comment
 

@@ -2,9 +2,9 @@
 --
 -- select treadle.register_agent('coder-1', p_capabilities => array['git', 'python']);
 --
--- An agent with p_claims_ahead claims more tasks than it runs, to have the next ones at hand. It keeps
--- p_max_concurrent_tasks itself, and claims do not check it. Without p_budget_usd, a budget that the
--- agent has stays as it is.
+-- An agent with p_claims_ahead claims more tasks than it runs, to have the next ones at hand. It
+-- keeps p_max_concurrent_tasks itself, and claims do not check it. Without p_budget_usd, a budget
+-- that the agent has stays as it is.
 --
 -- Concurrency: the last registration under an id wins.
 -- Lock order:  agents, spend, budgets.

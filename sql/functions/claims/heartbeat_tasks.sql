@@ -1,7 +1,7 @@
 -- heartbeat_tasks: renew the leases of running tasks, record progress, and report lost claims.
 --
--- A claim that has not started is not renewed: it must start within its claim_ttl_s. Its progress is
--- recorded.
+-- A claim that has not started is not renewed: it must start within its claim_ttl_s. Its progress
+-- is recorded.
 --
 -- Concurrency: rows are locked in id order; a superseded claim is reported as lost.
 -- Lock order:  tasks.

@@ -19,7 +19,7 @@ from treadle.artifacts.store import Store
 from treadle.db.database import Database
 from treadle.db.pool import Connection
 from treadle.errors import IllegalTransition, InvalidArgument, TreadleError
-from treadle.json import clean_text, encode_safely
+from treadle.json import clean_text, encode_output, encode_safely
 from treadle.models import Answer, Claim, DecisionReport, SpendState, Step, problems_of
 from treadle.worker.artifacts import Artifacts
 from treadle.worker.blocking import BlockingContext
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 current_task_id: ContextVar[UUID | None] = ContextVar("task_id", default=None)
 MAX_ERROR = 300
-PROGRESS_TIMEOUT_S = 2.0
+# Progress and notes must not keep a task from being completed.
+STORE_TIMEOUT_S = 2.0
+MAX_REPLACED = 5
 
 
 def describe_attempts(previous: Sequence[Mapping[str, Any]], steps: Iterable[Step]) -> str:
@@ -312,10 +314,13 @@ class Context:
         async with self._db.claims.completing(
             self.task.id,
             self.task.token,
-            lambda: encode_safely(output),
+            lambda: encoded,
             lambda: self.decision_report,
         ) as conn:
             yield conn
+            encoded, replaced = encode_output(output)
+            if replaced:
+                await self.mark_output(replaced)
             await self._store_progress()
         self.completed = True
 
@@ -348,10 +353,22 @@ class Context:
         if self._progress is None:
             return
         try:
-            with anyio.move_on_after(PROGRESS_TIMEOUT_S):
+            with anyio.move_on_after(STORE_TIMEOUT_S):
                 await self._db.claims.heartbeat([(self.task.id, self.task.token)], [self._progress])
         except TreadleError as error:
             self.log.warning("task.progress_lost", error=str(error))
+
+    async def mark_output(self, replaced: Sequence[str]) -> None:
+        """Log and note which parts of the output were replaced; for the worker."""
+        shown = [clean_text(each)[:MAX_ERROR] for each in replaced[:MAX_REPLACED]]
+        self.log.warning("task.output_changed", count=len(replaced), replaced=shown)
+        more = f"; {len(replaced) - len(shown)} more" if len(replaced) > len(shown) else ""
+        text = f"The output has parts that JSON cannot hold: {'; '.join(shown)}{more}"
+        try:
+            with anyio.move_on_after(STORE_TIMEOUT_S):
+                await self._db.claims.add_note(self.task.id, self.task.token, text)
+        except TreadleError as error:
+            self.log.warning("task.note_lost", error=str(error))
 
     def _forbid_validators(self) -> None:
         """Raise if the task has validators: they must check the output before it is completed."""

@@ -16,7 +16,7 @@ from anyio import CancelScope, CapacityLimiter
 from treadle.artifacts.store import Store
 from treadle.db.database import Database
 from treadle.errors import ClaimLost, InvalidArgument
-from treadle.json import encode_safely
+from treadle.json import encode_output
 from treadle.models import Claim, Failure
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
@@ -116,8 +116,8 @@ class Executor:
     async def _work(self, definition: Definition, running: RunningTask) -> bytes | Failure | None:
         """Call the handler and validate its output."""
         claim, context = running.claim, running.context
-        checks = self._validation.prepare(claim) if claim.validation else ()
-        result = self._encode(await self._call(definition, context))
+        checks = self._validation.prepare(claim, definition) if claim.validation else ()
+        result = await self._encode(await self._call(definition, context), context)
         if not (checks or claim.report) or isinstance(result, Failure):
             return result
         if context.completed or context.suspended:
@@ -138,12 +138,14 @@ class Executor:
         call = partial(definition.handler, **arguments)
         return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)
 
-    def _encode(self, value: object) -> bytes | Failure:
+    async def _encode(self, value: object, context: Context) -> bytes | Failure:
         if isinstance(value, Outcome):
             return value.failure()
         if value is None:
             return NO_OUTPUT
-        output = encode_safely(value)
+        output, replaced = encode_output(value)
+        if replaced:
+            await context.mark_output(replaced)
         if len(output) > MAX_OUTPUT_BYTES:
             return Failure(
                 f"the output has {len(output)} bytes, {MAX_OUTPUT_BYTES} are allowed; "
