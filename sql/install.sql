@@ -17,7 +17,7 @@ values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b134
 
 \ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'queues_and_agents', '7be8ff8198eed04b8104d451eed16ae9b3de265fc7c1527fd4ed3514b14b92fc');
+values (2, 'queues_and_agents', '4087f7130c707168efd28e25c115a82084b540bda813f6934e94081db9a42fd9');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
@@ -358,6 +358,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('f26fb1ef8dd5fadae7953b80a5213d55df5614d6940cb041d16517ce45fb305c');
+values ('6e45156f59a3db703e7718e49b362a8b27bb231b8ff24bee433139c24e5f05aa');
 
 commit;

@@ -166,6 +166,7 @@ create table treadle.agents (
   claim_ttl_s double precision not null default 60,
   meta jsonb not null default '{}'::jsonb,
   silent boolean not null default false,
+  claims_ahead boolean not null default false,
   heartbeat_at timestamp with time zone not null default clock_timestamp(),
   registered_at timestamp with time zone not null default clock_timestamp(),
   constraint agents_claim_ttl_check CHECK (((claim_ttl_s > (0)::double precision) AND (claim_ttl_s <= (86400)::double precision))),
@@ -180,6 +181,7 @@ comment on table treadle.agents is 'Registered agents: what they can do and whet
 comment on column treadle.agents.assigned_only is 'Queues in which the agent takes only tasks that are assigned to it.';
 comment on column treadle.agents.task_types is 'Types that it has handlers for; null: any.';
 comment on column treadle.agents.silent is 'Set offline by the reaper because its heartbeats stopped; the next heartbeat undoes it.';
+comment on column treadle.agents.claims_ahead is 'It claims more tasks than it runs, and keeps max_concurrent_tasks itself.';
 
 -- table treadle.answers
 create table treadle.answers (
@@ -1492,7 +1494,7 @@ comment on column treadle.agent_load.queues is 'Queues that it claims from.';
 comment on column treadle.agent_load.task_types is 'Task types that it handles; null for all.';
 comment on column treadle.agent_load.capabilities is 'Capabilities that it has.';
 comment on column treadle.agent_load.models is 'Models that it can use.';
-comment on column treadle.agent_load.max_concurrent_tasks is 'How many tasks it may have at once.';
+comment on column treadle.agent_load.max_concurrent_tasks is 'How many tasks it may run at once.';
 comment on column treadle.agent_load.current_tasks is 'Tasks that it has claimed now.';
 comment on column treadle.agent_load.running is 'Claimed tasks that are running.';
 comment on column treadle.agent_load.oldest_claim_at is 'When its oldest current claim was made.';
@@ -3530,7 +3532,7 @@ create function treadle.apply_rate_limits(p_ended treadle.ended_attempt[], p_key
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 f8fde95cbbbbe6526f11dad4b4b2755152e6ca8265ec5abcf37343516b008201
+  as sha256 e30be34d19e358bc2caa4a3a49dd6697ba3986222e17ca4aa56e57d85fd15625
   owner treadle_owner
   without a comment
 
@@ -4294,7 +4296,7 @@ create function treadle.check_validation(p_validation jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 05fd4a1f6d56aff547c42d3103331f597b978d101ef155413579695490b0ec84
+  as sha256 62927aee856d0b60cf48662364cde82a7b5151efda2c8b9be5bd4b7126290ce3
   owner treadle_owner
   without a comment
 
@@ -4445,7 +4447,7 @@ create function treadle.claiming_agent(p_agent text, p_limit integer)
   returns treadle.agents
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 fc14b5ecd4408be294335e780baf80efe8f9ef116b9b3b1ff607cf1ef0e23e47
+  as sha256 78f1f96506ddac99b42f311823d2e6ccf5582a8edebf57bde201692dde071022
   owner treadle_owner
   without a comment
 
@@ -5053,7 +5055,7 @@ create function treadle.eligible_agents(p_lane treadle.lanes, p_now timestamp wi
   returns TABLE(agent treadle.agents, held bigint, has_room boolean)
   language sql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 9201991fdd138c1fa103966b600cba28dfab1c62c7e431f72521cf9e56f48682
+  as sha256 2c1e2e09f5406dad634fbd5aa04fdd4b6bfc7f4b14cf564b01534595b6d49de4
   owner treadle_owner
   without a comment
 
@@ -5971,10 +5973,19 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 bfae60b66c432b7a6a0949610919d926b257126892ce5517ee0b82f6187f9eb5
+  as sha256 938b4986821ba69ba07ea5481bbf52e278815bc976549bd3283fe3382fd6ead7
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.http_date_in(p_text text, p_before text)
+create function treadle.http_date_in(p_text text, p_before text)
+  returns timestamp with time zone
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 a7df645d6568d3f213b9b1d14ac0694d4c91d2c467dafa2184ac181132da745e
+  owner treadle_owner
+  without a comment
 
 -- function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text, p_use text, OUT ids uuid[], OUT created boolean[])
 create function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text, p_use text DEFAULT 'node'::text, OUT ids uuid[], OUT created boolean[])
@@ -7518,7 +7529,7 @@ create function treadle.rate_limit_in(p_text text)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b247c361bba3a7b1b26e1375000f2d9dc499ff47e0c81679e08a0b96636a46e9
+  as sha256 4a90b063144e9f3e518d59225aeb91f9e34e6ef35c320ed4aee2199a953f8a11
   owner treadle_owner
   without a comment
 
@@ -7797,12 +7808,12 @@ create function treadle.record_token_use(p_id text)
   with a comment
   grant execute to treadle_operator
 
--- function treadle.register_agent(p_id text, p_type text, p_capabilities text[], p_models text[], p_queues text[], p_task_types text[], p_max_concurrent_tasks integer, p_budget_usd numeric, p_heartbeat_s double precision, p_claim_ttl_s double precision, p_url text, p_meta jsonb)
-create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::text, p_capabilities text[] DEFAULT '{}'::text[], p_models text[] DEFAULT '{}'::text[], p_queues text[] DEFAULT '{default}'::text[], p_task_types text[] DEFAULT NULL::text[], p_max_concurrent_tasks integer DEFAULT NULL::integer, p_budget_usd numeric DEFAULT NULL::numeric, p_heartbeat_s double precision DEFAULT 30, p_claim_ttl_s double precision DEFAULT 60, p_url text DEFAULT NULL::text, p_meta jsonb DEFAULT '{}'::jsonb)
+-- function treadle.register_agent(p_id text, p_type text, p_capabilities text[], p_models text[], p_queues text[], p_task_types text[], p_max_concurrent_tasks integer, p_budget_usd numeric, p_heartbeat_s double precision, p_claim_ttl_s double precision, p_url text, p_meta jsonb, p_claims_ahead boolean)
+create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::text, p_capabilities text[] DEFAULT '{}'::text[], p_models text[] DEFAULT '{}'::text[], p_queues text[] DEFAULT '{default}'::text[], p_task_types text[] DEFAULT NULL::text[], p_max_concurrent_tasks integer DEFAULT NULL::integer, p_budget_usd numeric DEFAULT NULL::numeric, p_heartbeat_s double precision DEFAULT 30, p_claim_ttl_s double precision DEFAULT 60, p_url text DEFAULT NULL::text, p_meta jsonb DEFAULT '{}'::jsonb, p_claims_ahead boolean DEFAULT false)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6401acd48c2ecdbd783962082d05a8670185c92fc55f43ed6ffd9bdbf776826c
+  as sha256 1170e880d2a505b42a27c5966b4092769f849224c2411c600fe0cc616493ddd3
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -8328,12 +8339,12 @@ create function treadle.retention_cutoff(p_kind text)
   owner treadle_owner
   without a comment
 
--- function treadle.retry_after_in(p_text text)
-create function treadle.retry_after_in(p_text text)
+-- function treadle.retry_after_in(p_text text, p_now timestamp with time zone)
+create function treadle.retry_after_in(p_text text, p_now timestamp with time zone)
   returns double precision
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 8ae49ade59ebaa4406ea6b1b441fbaad0d3e26be74fc54766676e682a2e1b044
+  as sha256 1ed1e978a53f9c2a9d6fdb051ece97b932367a632ecc0c3b0885eb671b02c13a
   owner treadle_owner
   without a comment
 
@@ -9182,7 +9193,7 @@ create function treadle.validator_problem(p_settings jsonb)
   returns text
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a3ff5dfe6545f58a7f4b83771c546c6da6174bcb83b4ec1e9c9fae366b543606
+  as sha256 7f3ce318b24e0477ea362f162c24c8f86595382eda90e68c32099fd83984b78a
   owner treadle_owner
   without a comment
 

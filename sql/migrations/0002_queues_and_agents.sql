@@ -185,6 +185,7 @@ create table treadle.agents (
   claim_ttl_s           double precision not null default 60,
   meta                  jsonb not null default '{}',
   silent                boolean not null default false,
+  claims_ahead          boolean not null default false,
   heartbeat_at          timestamptz not null default clock_timestamp(),
   registered_at         timestamptz not null default clock_timestamp(),
   constraint agents_pkey primary key (id),
@@ -201,6 +202,8 @@ comment on table treadle.agents is
 comment on column treadle.agents.assigned_only is
 'Queues in which the agent takes only tasks that are assigned to it.';
 comment on column treadle.agents.task_types is 'Types that it has handlers for; null: any.';
+comment on column treadle.agents.claims_ahead is
+'It claims more tasks than it runs, and keeps max_concurrent_tasks itself.';
 comment on column treadle.agents.silent is
 'Set offline by the reaper because its heartbeats stopped; the next heartbeat undoes it.';
 

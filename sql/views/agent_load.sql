@@ -57,7 +57,7 @@ comment on column treadle.agent_load.queues is 'Queues that it claims from.';
 comment on column treadle.agent_load.task_types is 'Task types that it handles; null for all.';
 comment on column treadle.agent_load.capabilities is 'Capabilities that it has.';
 comment on column treadle.agent_load.models is 'Models that it can use.';
-comment on column treadle.agent_load.max_concurrent_tasks is 'How many tasks it may have at once.';
+comment on column treadle.agent_load.max_concurrent_tasks is 'How many tasks it may run at once.';
 comment on column treadle.agent_load.current_tasks is 'Tasks that it has claimed now.';
 comment on column treadle.agent_load.running is 'Claimed tasks that are running.';
 comment on column treadle.agent_load.oldest_claim_at is 'When its oldest current claim was made.';

@@ -63,6 +63,8 @@ class WorkerSettings(TypedDict, total=False):
     slots: int
     prefetch: int
     capabilities: Sequence[str]
+    models: Sequence[str]
+    budget_usd: float
     heartbeat_s: float
     claim_ttl_s: float
     drain_s: float
@@ -298,6 +300,8 @@ class Treadle:
             "slots": settings.slots,
             "prefetch": settings.prefetch,
             "capabilities": settings.capabilities,
+            "models": settings.models,
+            "budget_usd": settings.budget_usd,
             "poll_s": settings.poll_s,
             "heartbeat_s": settings.heartbeat_s,
             "claim_ttl_s": settings.claim_ttl_s,
@@ -305,6 +309,11 @@ class Treadle:
             "listen_url": listen_url,
             **overrides,
         }
+        if options["budget_usd"] is not None and not (settings.agent_id or "agent" in overrides):
+            raise ConfigurationError(
+                "a worker with a budget needs an id that stays the same",
+                hint="Set it too: --agent NAME or TREADLE_AGENT_ID=NAME",
+            )
         self.registry.validators.limit_s = settings.validator_timeout_s
         # A check of the connection before each poll would double the statements of idle workers.
         most = min(options["slots"], settings.transaction_connections)

@@ -42,13 +42,28 @@ def encode(value: object, *, name: str = "spec", max_bytes: int | None = None) -
 
 def encode_safely(value: object) -> bytes:
     """Encode any value as JSON for jsonb; replace what jsonb cannot store."""
+    return encode_output(value)[0]
+
+
+def encode_output(value: object) -> tuple[bytes, list[str]]:
+    """Encode any value as JSON for jsonb; also return which parts were replaced.
+
+    Values with a usual form in JSON, such as dates, sets and models, are not replaced.
+    """
+    replaced: list[str] = []
+
+    def to_repr(part: object) -> str:
+        replaced.append(f"{type(part).__name__} became text")
+        return repr(part)
+
     try:
-        text = to_json(value, fallback=repr)
+        text = to_json(value, fallback=to_repr)
         if not _is_suspect(text):
-            return text
+            return text, replaced
     except (PydanticSerializationError, ValueError, RecursionError):
         pass
-    return to_json(_sanitized(value, 0, frozenset()))
+    replaced = []
+    return to_json(_sanitized(value, 0, frozenset(), "output", replaced)), replaced
 
 
 def decode(text: bytes | str) -> Any:
@@ -119,28 +134,51 @@ def _number(text: str) -> float:
         return float(text)
 
 
-def _sanitized(value: object, depth: int, parents: frozenset[int]) -> object:
+def _sanitized(
+    value: object, depth: int, parents: frozenset[int], path: str, replaced: list[str]
+) -> object:
     """Convert a value to JSON types; `parents` has the ids of the containers around it."""
     if value is None or isinstance(value, int):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        if math.isfinite(value):
+            return value
+        replaced.append(f"{path}: {value} became null")
+        return None
     if isinstance(value, (bytes, bytearray)):
         value = value.decode("utf-8", "replace")
+        if "\ufffd" in value:
+            replaced.append(f"{path}: bytes that are not UTF-8")
     if isinstance(value, str):
-        return clean_text(value, limit=len(value) + 1)
+        cleaned = clean_text(value, limit=len(value) + 1)
+        if cleaned != value:
+            replaced.append(f"{path}: characters that PostgreSQL cannot store")
+        return cleaned
     if isinstance(value, (dict, list, tuple, set, frozenset)):
         if depth >= MAX_DEPTH or id(value) in parents:
+            problem = "contains itself" if id(value) in parents else "is nested too deeply"
+            replaced.append(f"{excerpt_name(path)}: {type(value).__name__} {problem}")
             return f"<{type(value).__name__}>"
         parents |= {id(value)}
         if isinstance(value, dict):
-            return {
-                clean_text(str(key)): _sanitized(item, depth + 1, parents)
-                for key, item in value.items()
-            }
-        return [_sanitized(item, depth + 1, parents) for item in value]
+            found = {}
+            for key, item in value.items():
+                name, inner = clean_text(str(key)), f"{path}.{excerpt_name(str(key))}"
+                if name != str(key):
+                    replaced.append(f"{inner}: characters that PostgreSQL cannot store")
+                found[name] = _sanitized(item, depth + 1, parents, inner, replaced)
+            return found
+        return [
+            _sanitized(item, depth + 1, parents, f"{path}[{number}]", replaced)
+            for number, item in enumerate(value)
+        ]
+
+    def to_repr(part: object) -> str:
+        replaced.append(f"{path}: {type(part).__name__} became text")
+        return repr(part)
+
     try:
-        plain = to_jsonable_python(value, fallback=repr)
+        plain = to_jsonable_python(value, fallback=to_repr)
     except (PydanticSerializationError, ValueError, RecursionError):
-        plain = repr(value)
-    return _sanitized(plain, depth, parents)
+        plain = to_repr(value)
+    return _sanitized(plain, depth, parents, path, replaced)

@@ -17,20 +17,31 @@ def configure_logging(
 ) -> None:
     """Set up structlog for this process; logs go to stderr."""
     as_json = log_format == "json" or (log_format == "auto" and not sys.stderr.isatty())
+    # Seconds of the local time are enough on a terminal.
+    times = ("iso", True) if as_json else ("%H:%M:%S", False)
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+        structlog.processors.TimeStamper(fmt=times[0], utc=times[1], key="ts"),
         structlog.processors.StackInfoRenderer(),
     ]
     renderer: list[structlog.typing.Processor]
     if as_json:
-        renderer = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        renderer = [
+            structlog.processors.format_exc_info,
+            _event_first,
+            structlog.processors.JSONRenderer(),
+        ]
     else:
         # Plain tracebacks: the values of variables could be payloads.
         plain = structlog.dev.plain_traceback
         renderer = [
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(),
+                exception_formatter=plain,
+                timestamp_key="ts",
+                sort_keys=False,
+            )
         ]
     structlog.configure(
         processors=[*shared, *renderer],
@@ -39,6 +50,13 @@ def configure_logging(
         cache_logger_on_first_use=False,
     )
     _adopt_stdlib([*shared, structlog.stdlib.add_logger_name], renderer, level)
+
+
+def _event_first(
+    logger: object, name: str, fields: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    first = {key: fields.pop(key) for key in ("event", "level", "ts") if key in fields}
+    return {**first, **fields}
 
 
 def _adopt_stdlib(

@@ -207,6 +207,9 @@ class AgentProfile:
     max_concurrent_tasks: int | None = None
     heartbeat_s: float = HEARTBEAT_S
     claim_ttl_s: float = CLAIM_TTL_S
+    # None leaves a budget that the agent has as it is.
+    budget_usd: float | None = None
+    claims_ahead: bool = False
     meta: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -222,6 +222,15 @@ class CoreSettings(BaseSettings):
     capabilities: Annotated[list[str], NoDecode] = Field(
         [], description="Capabilities of the worker, comma separated."
     )
+    models: Annotated[list[str], NoDecode] = Field(
+        [], description="Models that the worker can use, comma separated."
+    )
+    budget_usd: float | None = Field(
+        None,
+        ge=0,
+        le=1e8,
+        description="Budget of the worker in dollars, unless a person has set one; needs agent_id.",
+    )
     slots: int = Field(
         10, ge=1, le=10_000, description="Number of handlers that a worker runs at once."
     )
@@ -327,7 +336,13 @@ class Settings(HttpSettings, CoreSettings):
     )
 
     @field_validator(
-        "queues", "capabilities", "webhook_ports", "dispatch_ports", "allowed_hosts", mode="before"
+        "queues",
+        "capabilities",
+        "models",
+        "webhook_ports",
+        "dispatch_ports",
+        "allowed_hosts",
+        mode="before",
     )
     @classmethod
     def _split(cls, value: object) -> object:

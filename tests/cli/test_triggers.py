@@ -88,6 +88,21 @@ def test_events_are_listed_and_followed(cli: Cli, sync_conn: Conn) -> None:
     assert "\x1b" not in rest.out
 
 
+@pytest.mark.requirement("F28")
+def test_completed_tasks_are_followed_too(cli: Cli, sync_conn: Conn) -> None:
+    commands.complete(sync_conn, "before")
+    followed = [str(commands.complete(sync_conn, number)) for number in range(2)]
+    sync_conn.execute(
+        "update treadle.tasks set completed_at = completed_at + interval '1 hour' "
+        "where output in ('0', '1')"
+    )
+
+    rows = cli("events", "tail", "-n", "2").rows
+
+    assert [row[2:4] for row in rows] == [["task.completed", each] for each in followed]
+    assert '"type": "code"' in rows[0][4]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "hint"),
     [

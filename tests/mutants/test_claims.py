@@ -140,7 +140,7 @@ MUTANTS = {
     ),
     "a heartbeat that extends a claim that has not started": Mutant(
         "heartbeat_tasks",
-        {"where tasks.started_at is not null": ""},
+        {"when tasks.started_at is null then tasks.lease_until": "when false then null"},
         heartbeats.test_a_heartbeat_of_a_claim_that_has_not_started_does_not_extend_it,
     ),
     "reaper that waits and does not look again": Mutant(

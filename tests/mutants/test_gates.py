@@ -201,6 +201,11 @@ MUTANTS = {
         {"([^:]*: )?": ""},
         lambda driver: texts.test_a_text_that_does_not(driver, texts.INNOCENT[16]),
     ),
+    "a date by another clock than that of its sender": Mutant(
+        "retry_after_in",
+        {"coalesce(treadle.http_date_in(p_text, '\\mdate'), p_now)": "p_now"},
+        lambda driver: texts.test_the_time_that_a_text_asks_for(driver, texts.SENT_WITH_DATE, 5),
+    ),
     "a text that is not looked at": Mutant(
         "failure_class_of",
         {"when treadle.rate_limit_in(p_error) then 'rate_limit'": ""},

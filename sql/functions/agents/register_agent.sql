@@ -2,6 +2,10 @@
 --
 -- select treadle.register_agent('coder-1', p_capabilities => array['git', 'python']);
 --
+-- An agent with p_claims_ahead claims more tasks than it runs, to have the next ones at hand. It
+-- keeps p_max_concurrent_tasks itself, and claims do not check it. Without p_budget_usd, a budget
+-- that the agent has stays as it is.
+--
 -- Concurrency: the last registration under an id wins.
 -- Lock order:  agents, spend, budgets.
 -- Raises:      TR001 invalid argument.
@@ -18,7 +22,8 @@ create or replace function treadle.register_agent(
   p_heartbeat_s           double precision default 30,
   p_claim_ttl_s           double precision default 60,
   p_url                   text default null,
-  p_meta                  jsonb default '{}'
+  p_meta                  jsonb default '{}',
+  p_claims_ahead          boolean default false
 )
 returns text
 language plpgsql
@@ -33,11 +38,11 @@ declare
 begin
   insert into treadle.agents (
     id, type, capabilities, models, queues, task_types, max_concurrent_tasks,
-    heartbeat_s, claim_ttl_s, url, meta, heartbeat_at, registered_at
+    heartbeat_s, claim_ttl_s, url, meta, claims_ahead, heartbeat_at, registered_at
   )
   values (
     p_id, p_type, p_capabilities, p_models, p_queues, p_task_types, p_max_concurrent_tasks,
-    p_heartbeat_s, p_claim_ttl_s, p_url, p_meta, treadle.clock(), treadle.clock()
+    p_heartbeat_s, p_claim_ttl_s, p_url, p_meta, p_claims_ahead, treadle.clock(), treadle.clock()
   )
   on conflict (id) do update
   set
@@ -53,6 +58,7 @@ begin
     claim_ttl_s = excluded.claim_ttl_s,
     url = excluded.url,
     meta = excluded.meta,
+    claims_ahead = excluded.claims_ahead,
     assigned_only = excluded.assigned_only,
     heartbeat_at = excluded.heartbeat_at,
     registered_at = excluded.registered_at;
@@ -76,10 +82,10 @@ $$;
 
 comment on function treadle.register_agent(
   text, text, text[], text[], text[], text[], integer, numeric,
-  double precision, double precision, text, jsonb
+  double precision, double precision, text, jsonb, boolean
 ) is 'Register an agent with its capabilities, limits and heartbeat interval.';
 
 grant execute on function treadle.register_agent(
   text, text, text[], text[], text[], text[], integer, numeric,
-  double precision, double precision, text, jsonb
+  double precision, double precision, text, jsonb, boolean
 ) to treadle_worker;

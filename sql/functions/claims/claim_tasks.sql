@@ -52,6 +52,9 @@ begin
 
   if v_agent.status <> 'active' then
     v_agent.max_concurrent_tasks := 0;
+  elsif v_agent.claims_ahead then
+    -- It keeps its limit itself: what it claims now starts later.
+    v_agent.max_concurrent_tasks := null;
   elsif v_agent.max_concurrent_tasks is not null then
     select agents.* into v_agent from treadle.agents where agents.id = p_agent for no key update;
     -- It may have more tasks than its limit if the limit was lowered.

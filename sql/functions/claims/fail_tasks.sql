@@ -52,7 +52,8 @@ as $$
   select coalesce(
     (
       said.words ~ '(\mrate|Rate|RATE)[ _-]?[Ll](imit|IMIT)'
-      or said.words ~* 'too[ _-]?many[ _-]?requests|retry-after|retry after [0-9]'
+      or said.words ~* 'too[ _-]?many[ _-]?requests|retry-after'
+      or said.words ~* 'retry after ([0-9]|(mon|tue|wed|thu|fri|sat|sun)[a-z]*, [0-9])'
       or said.words ~* '(?<!disk )quota[ _-]?exceeded|exceeded (your )?(current )?quota'
       -- As a word: not 4290, 0.429, #429, 1,429, x/429 or line 429.
       or said.words ~* '(?<![[:alnum:]_.,#/$-]|line |port )429(?![[:alnum:]_-]|[.,:][[:digit:]])'

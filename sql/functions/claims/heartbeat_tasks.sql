@@ -1,6 +1,7 @@
 -- heartbeat_tasks: renew the leases of running tasks, record progress, and report lost claims.
 --
--- A claim that has not started is not renewed: it must start within its claim_ttl_s.
+-- A claim that has not started is not renewed: it must start within its claim_ttl_s. Its progress
+-- is recorded.
 --
 -- Concurrency: rows are locked in id order; a superseded claim is reported as lost.
 -- Lock order:  tasks.
@@ -35,15 +36,18 @@ begin
     select tasks.id, claim.progress
     from unnest(p_ids, p_tokens, p_progress) as claim (id, token, progress)
     inner join treadle.tasks on claim.id = tasks.id and claim.token = tasks.claim_token
-    where tasks.started_at is not null
+    where tasks.started_at is not null or claim.progress is not null
     order by tasks.id
     for no key update of tasks
   )
 
   update treadle.tasks
   set
-    heartbeat_at = v_now,
-    lease_until = greatest(tasks.lease_until, v_now + treadle.lease_duration(agents, true)),
+    heartbeat_at = case when tasks.started_at is null then tasks.heartbeat_at else v_now end,
+    lease_until = case
+      when tasks.started_at is null then tasks.lease_until
+      else greatest(tasks.lease_until, v_now + treadle.lease_duration(agents, true))
+    end,
     progress = coalesce(held.progress, tasks.progress)
   from held, treadle.agents
   -- By id, not by ctid: a row that changed while its lock was waited for has a new ctid.

@@ -40,26 +40,72 @@ as $$
   where lanes.id = p_task.lane_id
 $$;
 
+-- http_date_in: return the first HTTP date in a text after words that match a pattern.
+--
+-- A day that its month does not have is a day of the next month, so that no text is an error.
+create or replace function treadle.http_date_in(p_text text, p_before text)
+returns timestamptz
+language sql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    (
+      make_timestamp(
+        -- The old form of these dates has a year of two digits.
+        case when length(found.parts[3]) = 2 then 2000 else 0 end + found.parts[3]::integer,
+        (strpos('janfebmaraprmayjunjulaugsepoctnovdec', lower(found.parts[2])) + 2) / 3,
+        1, found.parts[4]::integer, found.parts[5]::integer, found.parts[6]::integer
+      )
+      + make_interval(days => found.parts[1]::integer - 1)
+    ) at time zone 'UTC'
+  from regexp_match(
+    left(p_text, 20000),
+    p_before || '["'']?\s*[:=]?\s*b?["'']?(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6},? '
+    '([0-3]?[0-9])[ -](jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[ -]([12][0-9]{3}|[0-9]{2}) '
+    '([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9]|60) (?:gmt|utc|[+-]0000)',
+    'i'
+  ) as found (parts)
+$$;
+
 -- retry_after_in: return the seconds that a text asks to wait; null if it names none.
-create or replace function treadle.retry_after_in(p_text text)
+--
+-- A date refers to the clock of the sender: to the Date header if the text has it, else to p_now.
+create or replace function treadle.retry_after_in(p_text text, p_now timestamptz)
 returns double precision
 language sql
 immutable
 parallel safe
 set search_path = pg_catalog, pg_temp
 as $$
-  select found.parts[1]::float8 * case
-    when found.parts[2] ~* '^(ms|milli)' then 0.001
-    when found.parts[2] ~* '^m' then 60
-    when found.parts[2] ~* '^h' then 3600
-    else 1
-  end
-  from regexp_match(
-    left(p_text, 20000),
-    '(?:retry[-_ ]?after|(?:try|retry) again in)["'']?\s*[:=]?\s*["'']?'
-    '([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(ms|milli[a-z]*|min[a-z]*|m\M|h\M|hours?)?',
-    'i'
-  ) as found (parts)
+  select coalesce(
+    (
+      select found.parts[1]::float8 * case
+        when found.parts[2] ~* '^(ms|milli)' then 0.001
+        when found.parts[2] ~* '^m' then 60
+        when found.parts[2] ~* '^h' then 3600
+        else 1
+      end
+      from regexp_match(
+        left(p_text, 20000),
+        '(?:retry[-_ ]?after|(?:try|retry) again in)["'']?\s*[:=]?\s*["'']?'
+        '([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(ms|milli[a-z]*|min[a-z]*|m\M|h\M|hours?)?',
+        'i'
+      ) as found (parts)
+    ),
+    (
+      select
+        greatest(
+          0,
+          extract(
+            epoch from said.at - coalesce(treadle.http_date_in(p_text, '\mdate'), p_now)
+          )::float8
+        )
+      from treadle.http_date_in(p_text, 'retry[-_ ]?after') as said (at)
+      where said.at is not null
+    )
+  )
 $$;
 
 -- close_rate_limited_gate: close a gate after a rate limit.
@@ -146,7 +192,9 @@ begin
       (p_ended[given.at]).agent_id as agent,
       (p_ended[given.at]).next as next,
       treadle.gate_of(tasks, p_keys[given.at]) as gate,
-      coalesce(p_after[given.at], treadle.retry_after_in((p_ended[given.at]).error)) as after_s
+      coalesce(
+        p_after[given.at], treadle.retry_after_in((p_ended[given.at]).error, p_now)
+      ) as after_s
     from generate_series(1, cardinality(p_ended)) as given (at)
     inner join treadle.tasks on (p_ended[given.at]).task_id = tasks.id
     where (p_ended[given.at]).class = 'rate_limit'

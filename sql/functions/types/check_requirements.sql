@@ -90,6 +90,7 @@ begin
     when 'regex' then v_needs := 'pattern';
     when 'test_pass' then v_needs := 'name';
     when 'llm_judge' then v_needs := 'criteria';
+    when 'returns' then null;
     when 'none' then null;
     else
       -- The validator function receives these as arguments.
@@ -147,7 +148,8 @@ begin
       format('the validation cannot be used: %s', v_problem),
       jsonb_build_object('argument', 'validation', 'problem', v_problem),
       'For example [{"validator": "regex", "pattern": "^ok"}]; built in are json_schema (schema), '
-      'regex (pattern), test_pass (name), llm_judge (criteria) and none; all accept timeout_s.'
+      'regex (pattern), test_pass (name), llm_judge (criteria), returns and none; all accept '
+      'timeout_s.'
     );
   end if;
 end;

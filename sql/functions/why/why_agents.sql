@@ -29,7 +29,7 @@ as $$
   select
     agents,
     hand.held,
-    coalesce(agents.max_concurrent_tasks > hand.held, true)
+    agents.claims_ahead or coalesce(agents.max_concurrent_tasks > hand.held, true)
   from treadle.agents
   cross join lateral (
     select count(*) as held

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from contextlib import aclosing
 from dataclasses import asdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,8 +14,15 @@ import typer
 from treadle.cli import common, output
 from treadle.cli.nouns import Noun
 from treadle.cli.output import Column
+from treadle.errors import TreadleError
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from datetime import datetime
+    from uuid import UUID
+
+    from anyio import CancelScope
+
     from treadle.app import Treadle
     from treadle.db.database import Database
     from treadle.models import Event
@@ -22,6 +31,8 @@ Kinds = Annotated[
     list[str] | None,
     typer.Option("--kind", "-k", metavar="KIND", help="Only of this kind; repeatable."),
 ]
+# Completed tasks that `tail` prints in a second.
+MAX_COMPLETIONS = 100
 COLUMNS = [
     Column("id", "id", right=True),
     Column("time", "at", output.ago),
@@ -93,18 +104,28 @@ def tail(
       treadle events tail --kind dag.completed
       treadle events tail --json --after 8123.77
 
-    With --json, each line is a document. An event is printed once all older transactions have
-    ended.
+    Completed tasks are printed too, up to 100 a second, unless --kind, --after or --json is given:
+    most queues do not record them as events. With --kind task.completed they are recorded while the
+    command runs. With --json, each line is a document. An event is printed once all older
+    transactions have ended.
     """
+    import anyio
+
+    with_completions = not (kind or after or common.options.json)
 
     async def follow(app: Treadle) -> None:
-        seen = 0
-        async with aclosing(app.events(kind or None, after=after)) as stream:
-            async for event in stream:
-                _print(event)
-                seen += 1
-                if seen == limit:
-                    return
+        with anyio.CancelScope() as scope:
+            tail = _Tail(limit, scope)
+            events = app.events(kind or None, after=after)
+            if not with_completions:
+                await tail.follow_events(events)
+                return
+            try:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(tail.follow_completions, app.db)
+                    await tail.follow_events(events)
+            except* TreadleError as errors:
+                raise errors.exceptions[0] from None
 
     try:
         common.call(follow)
@@ -141,10 +162,57 @@ def emit(
     output.print_new(event_id, "emitted", id=event_id)
 
 
-def _print(event: Event) -> None:
-    if common.options.json:
-        typer.echo(json.dumps(asdict(event), default=output.jsonable, ensure_ascii=False))
-        return
-    about = event.key or event.task_id or event.dag_id or ""
-    cells = (output.moment(event.at), event.place, event.kind, about, output.flat(event.data))
+class _Tail:
+    """Prints events and completed tasks until there are `limit` of them."""
+
+    def __init__(self, limit: int | None, scope: CancelScope) -> None:
+        self._left = limit
+        self._scope = scope
+        # Completed tasks that were printed lately.
+        self._completed: deque[UUID] = deque(maxlen=10 * MAX_COMPLETIONS)
+
+    async def follow_events(self, events: AsyncGenerator[Event]) -> None:
+        async with aclosing(events) as stream:
+            async for event in stream:
+                if event.kind == "task.completed" and not self._is_new(event.task_id):
+                    continue
+                if common.options.json:
+                    typer.echo(
+                        json.dumps(asdict(event), default=output.jsonable, ensure_ascii=False)
+                    )
+                else:
+                    about = event.key or event.task_id or event.dag_id or ""
+                    _print(event.at, event.place, event.kind, about, event.data)
+                self._count()
+
+    async def follow_completions(self, db: Database) -> None:
+        import anyio
+
+        start = since = await db.calls.now()
+        while True:
+            rows = await db.events.completions(since, MAX_COMPLETIONS)
+            for row in rows:
+                if self._is_new(row["task_id"]):
+                    _print(row["at"], "-", "task.completed", row["task_id"], row["data"])
+                    self._count()
+            if rows:
+                # A task that was completed before the last one may be committed after it.
+                since = max(start, rows[-1]["at"] - timedelta(seconds=2))
+            await anyio.sleep(1)
+
+    def _is_new(self, task_id: UUID | None) -> bool:
+        if task_id is None or task_id in self._completed:
+            return False
+        self._completed.append(task_id)
+        return True
+
+    def _count(self) -> None:
+        if self._left is not None:
+            self._left -= 1
+            if self._left == 0:
+                self._scope.cancel()
+
+
+def _print(at: datetime, place: str, kind: str, about: object, data: object) -> None:
+    cells = (output.moment(at), place, kind, about, output.flat(data))
     typer.echo("\t".join(common.printable(cell) for cell in cells))

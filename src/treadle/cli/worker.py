@@ -42,6 +42,14 @@ def worker(
     capabilities: Annotated[
         str | None, typer.Option(metavar="A,B", help="Capabilities that tasks may require.")
     ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Model that the worker can use; repeatable."),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(metavar="USD", help="Budget of the worker in dollars; needs --agent."),
+    ] = None,
     drain_timeout: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="Time for handlers to end on SIGTERM; default: 30."),
@@ -81,6 +89,8 @@ def worker(
         slots=slots,
         agent_id=agent,
         capabilities=capabilities,
+        models=model or None,
+        budget_usd=budget,
         drain_s=drain_timeout,
         heartbeat_s=heartbeat,
         claim_ttl_s=claim_ttl,

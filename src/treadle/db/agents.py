@@ -1,6 +1,7 @@
 """Agents: workers, and agents that prompts are sent to; reached as `db.agents`."""
 
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 from treadle.db.calls import Calls, RawJson, Record
@@ -21,7 +22,8 @@ class Agents:
             select treadle.register_agent(
               p_id => %b, p_type => %b, p_capabilities => %b, p_models => %b, p_queues => %b,
               p_task_types => %b, p_max_concurrent_tasks => %b, p_heartbeat_s => %b,
-              p_claim_ttl_s => %b, p_meta => %b
+              p_claim_ttl_s => %b, p_meta => %b, p_budget_usd => %b::numeric,
+              p_claims_ahead => %b
             )
             """,
             agent.id,
@@ -34,6 +36,8 @@ class Agents:
             agent.heartbeat_s,
             agent.claim_ttl_s,
             RawJson(encode(agent.meta)),
+            None if agent.budget_usd is None else Decimal(str(agent.budget_usd)),
+            agent.claims_ahead,
         )
 
     async def heartbeat(self, agent: str) -> str:

@@ -31,9 +31,9 @@ from treadle.db.errors import (
     translate_errors,
 )
 from treadle.db.install.history import schema_problem
-from treadle.db.pool import Connection, Pool, close_pool, open_pool
+from treadle.db.pool import Connection, Pool, close_pool, connect, open_pool
 from treadle.db.reach import Reach
-from treadle.errors import InvalidArgument, NotFound
+from treadle.errors import InvalidArgument, NotFound, Unavailable
 
 log = structlog.get_logger(__name__)
 Row = tuple[Any, ...]
@@ -140,6 +140,25 @@ class Calls:
         calls.statement_limit_s = self.statement_limit_s
         calls.handler_pool = transactions
         return calls
+
+    @asynccontextmanager
+    async def separate(self, name: str) -> AsyncIterator["Calls"]:
+        """Open one connection outside the pool, for a thread with an event loop of its own."""
+        pool = self._pool
+        if pool is None:
+            raise Unavailable("the pool is not open", hint="Open it first.")
+        conn = await connect(
+            str(pool.conninfo),
+            connect_timeout_s=pool.timeout,
+            name=name,
+            call_timeout_s=pool.call_timeout_s,
+        )
+        try:
+            calls = Calls(None, conn)
+            calls.tries = 1
+            yield calls
+        finally:
+            await conn.close()
 
     @property
     def contact_at(self) -> float:

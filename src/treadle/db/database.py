@@ -194,6 +194,12 @@ class Database:
                     raise
                 await anyio.sleep(pause_s)
 
+    @asynccontextmanager
+    async def separate(self, name: str) -> AsyncIterator["Database"]:
+        """Open one connection outside the pool, for a thread with an event loop of its own."""
+        async with self.calls.separate(name) as calls:
+            yield Database(calls)
+
     async def for_handlers(self, transactions: Pool) -> "Database":
         """Return a Database with separate connections for the transactions of handlers."""
         return Database(await self.calls.for_handlers(transactions))

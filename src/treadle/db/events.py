@@ -1,6 +1,7 @@
 """Events: emit, read in order, and list; reached as `db.events`."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -88,6 +89,28 @@ class Events:
     async def rebase(self) -> int:
         rows = await self._calls.call("select treadle.rebase_events()")
         return int(rows[0][0])
+
+    async def completions(self, since: datetime, limit: int) -> list[Record]:
+        """Read the newest tasks that were completed since a time, oldest first.
+
+        Most queues do not record completions as events.
+        """
+        return await self._calls.rows(
+            """
+            select * from (
+              select
+                completed_at as at, id as task_id,
+                jsonb_build_object('type', type, 'attempt', attempt, 'agent', completed_by) as data
+              from treadle.task_details
+              where
+                status = 'completed' and completed_at > %(since)s
+              order by completed_at desc
+              limit %(limit)s
+            ) as newest
+            order by at, task_id
+            """,
+            {"since": since, "limit": limit},
+        )
 
     async def page(
         self,

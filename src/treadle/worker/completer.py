@@ -7,7 +7,6 @@ unreachable, results are kept and sent again: every call is safe to repeat.
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
-from uuid import UUID
 
 import anyio
 import structlog
@@ -15,13 +14,12 @@ import structlog
 from treadle.db.database import Database
 from treadle.errors import TreadleError, Unavailable
 from treadle.models import Claim, Failure
+from treadle.worker.end_log import Done, EndLog, Failed
 from treadle.worker.outcomes import report_missing
 
 log = structlog.get_logger(__name__)
 MAX_BATCH = 1000
 T = TypeVar("T")
-# The claim, the output, the run time in milliseconds, and the decision report.
-Done = tuple[Claim, bytes, int, bytes | None]
 
 
 class Completer:
@@ -30,11 +28,13 @@ class Completer:
     def __init__(self, db: Database) -> None:
         self._db = db
         self._done: list[Done] = []
-        self._failed: list[tuple[Claim, Failure]] = []
+        self._failed: list[Failed] = []
         self._released: list[Claim] = []
+        self._progress: list[tuple[Claim, bytes]] = []
         self._work = anyio.Event()
         self._flushing = False
         self._idle = anyio.Event()
+        self._log = EndLog()
         self.completed = 0
         self.failed = 0
 
@@ -44,13 +44,22 @@ class Completer:
         self._done.append((claim, output, run_ms, report))
         self._work.set()
 
-    def fail(self, claim: Claim, failure: Failure) -> None:
-        self._failed.append((claim, failure))
+    def completed_by_handler(self, claim: Claim, run_ms: int) -> None:
+        """Log a task that its handler has completed in a transaction of its own."""
+        self._log.completed([(claim, b"", run_ms, None)])
+        self._work.set()
+
+    def fail(self, claim: Claim, failure: Failure, run_ms: int) -> None:
+        self._failed.append((claim, failure, run_ms))
         self._work.set()
 
     def release(self, claim: Claim) -> None:
         self._released.append(claim)
         self._work.set()
+
+    def store_progress(self, claim: Claim, progress: bytes) -> None:
+        """Store what a task reached, before the result of the same task."""
+        self._progress.append((claim, progress))
 
     @property
     def waiting(self) -> int:
@@ -65,24 +74,40 @@ class Completer:
 
     async def run(self) -> None:
         """Flush results until cancelled."""
-        while True:
-            if not (self._done or self._failed or self._released):
-                self._idle.set()
-                self._work = anyio.Event()
+        try:
+            while True:
+                await self._flush()
+        finally:
+            self._log.flush()
+
+    async def _wait(self) -> None:
+        """Wait for results; log the counts of the last second when it is over."""
+        while not (self._done or self._failed or self._released):
+            self._idle.set()
+            self._work = anyio.Event()
+            with anyio.move_on_after(self._log.wait_s) as waiting:
                 await self._work.wait()
-            self._flushing = True
-            done, self._done = self._done[:MAX_BATCH], self._done[MAX_BATCH:]
-            failed, self._failed = self._failed[:MAX_BATCH], self._failed[MAX_BATCH:]
-            released, self._released = self._released, []
-            if done:
-                await self._send(done, self._complete)
-                self.completed += len(done)
-            if failed:
-                await self._send(failed, self._fail)
-                self.failed += len(failed)
-            if released:
-                await self._send(released, self._release)
-            self._flushing = False
+            if waiting.cancelled_caught:
+                self._log.flush()
+
+    async def _flush(self) -> None:
+        await self._wait()
+        self._flushing = True
+        done, self._done = self._done[:MAX_BATCH], self._done[MAX_BATCH:]
+        failed, self._failed = self._failed[:MAX_BATCH], self._failed[MAX_BATCH:]
+        released, self._released = self._released, []
+        if self._progress:
+            progress, self._progress = self._progress, []
+            await self._send(progress, self._store_progress)
+        if done:
+            await self._send(done, self._complete)
+            self.completed += len(done)
+        if failed:
+            await self._send(failed, self._fail)
+            self.failed += len(failed)
+        if released:
+            await self._send(released, self._release)
+        self._flushing = False
 
     async def _send(self, batch: list[T], send: Callable[[list[T]], Awaitable[None]]) -> None:
         """Send a batch until it succeeds; split it to find results that are rejected."""
@@ -112,7 +137,7 @@ class Completer:
         )
         if isinstance(result, tuple) and len(result) == 4:
             failure = Failure(f"the output cannot be stored: {error}", "invalid_output")
-            self.fail(claim, failure)
+            self.fail(claim, failure, result[2])
 
     async def _complete(self, batch: list[Done]) -> None:
         verdicts = await self._db.claims.complete(
@@ -121,36 +146,39 @@ class Completer:
             [done[2] for done in batch],
             [done[3] for done in batch],
         )
-        _report_stale(verdicts)
-        for claim, *_ in batch:
-            if verdicts.get(claim.id) == "report_required":
-                self.completed -= 1
-                self.fail(claim, report_missing())
+        if not verdicts:
+            self._log.completed(batch)
+            return
+        for done in batch:
+            match verdicts.get(done[0].id):
+                case "stale":
+                    _report_stale(done[0])
+                case "report_required":
+                    self.completed -= 1
+                    self.fail(done[0], report_missing(), done[2])
+                case _:
+                    self._log.completed([done])
 
-    async def _fail(self, batch: list[tuple[Claim, Failure]]) -> None:
+    async def _fail(self, batch: list[Failed]) -> None:
         verdicts = await self._db.claims.fail(
-            [(claim.id, claim.token) for claim, _ in batch], [failure for _, failure in batch]
+            [(claim.id, claim.token) for claim, *_ in batch], [failure for _, failure, _ in batch]
         )
-        for (claim, failure), ended in zip(batch, verdicts, strict=True):
-            if ended.verdict == "stale":
-                log.warning("task.result_stale", task_id=str(ended.id))
-                continue
-            log.info(
-                "task.attempt_failed",
-                task_id=str(ended.id),
-                type=claim.type,
-                attempt=claim.attempt,
-                failure_class=ended.failure_class,
-                error=failure.error.partition("\n")[0][:500],
-            )
-            if ended.verdict == "dead_lettered":
-                log.error("task.dead_lettered", task_id=str(ended.id))
+        ended = []
+        for failed, attempt in zip(batch, verdicts, strict=True):
+            if attempt.verdict == "stale":
+                _report_stale(failed[0])
+            else:
+                ended.append((failed, attempt))
+        self._log.failed(ended)
+
+    async def _store_progress(self, batch: list[tuple[Claim, bytes]]) -> None:
+        await self._db.claims.heartbeat(
+            [(claim.id, claim.token) for claim, _ in batch], [progress for _, progress in batch]
+        )
 
     async def _release(self, batch: list[Claim]) -> None:
         await self._db.claims.release([(claim.id, claim.token) for claim in batch])
 
 
-def _report_stale(verdicts: dict[UUID, str]) -> None:
-    for task_id, verdict in verdicts.items():
-        if verdict == "stale":
-            log.warning("task.result_stale", task_id=str(task_id))
+def _report_stale(claim: Claim) -> None:
+    log.warning("task.result_stale", type=claim.type, task_id=str(claim.id), attempt=claim.attempt)

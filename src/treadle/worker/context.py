@@ -11,14 +11,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Unpack
 from uuid import UUID
 
+import anyio
 import structlog
 from pydantic import ValidationError
 
 from treadle.artifacts.store import Store
 from treadle.db.database import Database
 from treadle.db.pool import Connection
-from treadle.errors import IllegalTransition, InvalidArgument
-from treadle.json import clean_text, encode_safely
+from treadle.errors import IllegalTransition, InvalidArgument, TreadleError
+from treadle.json import clean_text, encode_output, encode_safely
 from treadle.models import Answer, Claim, DecisionReport, SpendState, Step, problems_of
 from treadle.worker.artifacts import Artifacts
 from treadle.worker.blocking import BlockingContext
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 current_task_id: ContextVar[UUID | None] = ContextVar("task_id", default=None)
 MAX_ERROR = 300
+# Progress and notes must not keep a task from being completed.
+STORE_TIMEOUT_S = 2.0
+MAX_REPLACED = 5
 
 
 def describe_attempts(previous: Sequence[Mapping[str, Any]], steps: Iterable[Step]) -> str:
@@ -188,7 +192,7 @@ class Context:
         return logger
 
     def progress(self, value: float | None = None, **detail: Any) -> None:
-        """Set the progress; the latest is sent with the next heartbeat."""
+        """Set the progress, which people see within two seconds; the latest is kept."""
         self._progress = encode_safely(detail if value is None else {"value": value, **detail})
 
     def slow_until(self, key: str | None = None) -> datetime | None:
@@ -205,10 +209,11 @@ class Context:
     ) -> Any:
         """Call a function once and save its result; later attempts get the result without a call.
 
-        The result is always the saved JSON, so a tuple becomes a list even the first time. Using a
-        name again with different arguments raises StepConflict. If `step_key` is given, it is
-        compared instead of the arguments; None turns the comparison off. A sync function runs in a
-        thread.
+        The result is always the saved JSON, so a tuple becomes a list even the first time. Further
+        calls of a name in one attempt are steps of their own: name#2, name#3. Steps that run at the
+        same time need different names. If an earlier attempt has saved the step for other
+        arguments, StepConflict is raised. If `step_key` is given, it is compared instead of the
+        arguments; None turns the comparison off. A sync function runs in a thread.
         """
         return await self._durable.steps.step(name, fn, args, kwargs, step_key)
 
@@ -309,10 +314,14 @@ class Context:
         async with self._db.claims.completing(
             self.task.id,
             self.task.token,
-            lambda: encode_safely(output),
+            lambda: encoded,
             lambda: self.decision_report,
         ) as conn:
             yield conn
+            encoded, replaced = encode_output(output)
+            if replaced:
+                await self.mark_output(replaced)
+            await self._store_progress()
         self.completed = True
 
     @property
@@ -325,19 +334,41 @@ class Context:
         """Whether the claim was released or is being released; for the worker."""
         return self._durable_parts is not None and self._durable_parts.journal.suspending
 
-    def take_progress(self) -> bytes | None:
-        """Remove and return the progress that was not sent yet; for the heartbeat."""
-        progress, self._progress = self._progress, None
-        return progress
+    @property
+    def unsent_progress(self) -> bytes | None:
+        """The progress that the database has not confirmed; for the worker."""
+        return self._progress
 
-    def keep_progress(self, unsent: bytes | None) -> None:
-        """Send this progress again unless there is a newer one; for the heartbeat."""
-        if self._progress is None:
-            self._progress = unsent
+    def confirm_progress(self, stored: bytes | None) -> None:
+        """Record that this progress is stored, unless there is a newer one; for the worker."""
+        if self._progress is stored:
+            self._progress = None
 
     def cancel(self, reason: str) -> None:
         """Ask the handler to stop; for the worker."""
         self._cancel_reason = reason
+
+    async def _store_progress(self) -> None:
+        """Store the progress that was reached, which must not fail the task."""
+        if self._progress is None:
+            return
+        try:
+            with anyio.move_on_after(STORE_TIMEOUT_S):
+                await self._db.claims.heartbeat([(self.task.id, self.task.token)], [self._progress])
+        except TreadleError as error:
+            self.log.warning("task.progress_lost", error=str(error))
+
+    async def mark_output(self, replaced: Sequence[str]) -> None:
+        """Log and note which parts of the output were replaced; for the worker."""
+        shown = [clean_text(each)[:MAX_ERROR] for each in replaced[:MAX_REPLACED]]
+        self.log.warning("task.output_changed", count=len(replaced), replaced=shown)
+        more = f"; {len(replaced) - len(shown)} more" if len(replaced) > len(shown) else ""
+        text = f"The output has parts that JSON cannot hold: {'; '.join(shown)}{more}"
+        try:
+            with anyio.move_on_after(STORE_TIMEOUT_S):
+                await self._db.claims.add_note(self.task.id, self.task.token, text)
+        except TreadleError as error:
+            self.log.warning("task.note_lost", error=str(error))
 
     def _forbid_validators(self) -> None:
         """Raise if the task has validators: they must check the output before it is completed."""

@@ -16,7 +16,7 @@ from anyio import CancelScope, CapacityLimiter
 from treadle.artifacts.store import Store
 from treadle.db.database import Database
 from treadle.errors import ClaimLost, InvalidArgument
-from treadle.json import encode_safely
+from treadle.json import encode_output
 from treadle.models import Claim, Failure
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
@@ -41,6 +41,12 @@ class RunningTask:
         self.scope = scope
         self.started = False
         self.stop_reason: str | None = None
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the handler runs longer than the timeout of the task."""
+        limit_s = self.claim.timeout_s
+        return limit_s is not None and time.monotonic() - self.context.started > limit_s
 
     def stop(self, reason: str) -> None:
         """Cancel the handler; the reason is `lost`, `cancelled` or `drain`."""
@@ -102,13 +108,16 @@ class Executor:
                 del self.running[claim.id, claim.token]
         if scope.cancelled_caught:
             result = self._interrupted(running)
+        elif isinstance(result, bytes) and running.is_overdue:
+            # The handler blocked the event loop or ignored its cancellation.
+            result = _timed_out(claim)
         self._settle(running, result)
 
     async def _work(self, definition: Definition, running: RunningTask) -> bytes | Failure | None:
         """Call the handler and validate its output."""
         claim, context = running.claim, running.context
-        checks = self._validation.prepare(claim) if claim.validation else ()
-        result = self._encode(await self._call(definition, context))
+        checks = self._validation.prepare(claim, definition) if claim.validation else ()
+        result = await self._encode(await self._call(definition, context), context)
         if not (checks or claim.report) or isinstance(result, Failure):
             return result
         if context.completed or context.suspended:
@@ -129,12 +138,14 @@ class Executor:
         call = partial(definition.handler, **arguments)
         return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._threads)
 
-    def _encode(self, value: object) -> bytes | Failure:
+    async def _encode(self, value: object, context: Context) -> bytes | Failure:
         if isinstance(value, Outcome):
             return value.failure()
         if value is None:
             return NO_OUTPUT
-        output = encode_safely(value)
+        output, replaced = encode_output(value)
+        if replaced:
+            await context.mark_output(replaced)
         if len(output) > MAX_OUTPUT_BYTES:
             return Failure(
                 f"the output has {len(output)} bytes, {MAX_OUTPUT_BYTES} are allowed; "
@@ -160,12 +171,14 @@ class Executor:
         """Return the result of a cancelled attempt; without a stop reason it was the deadline."""
         if running.stop_reason is None:
             running.context.cancel("timeout")
-            return Failure(f"ran longer than {running.claim.timeout_s:g} s", "timeout")
+            return _timed_out(running.claim)
         return None
 
     def _settle(self, running: RunningTask, result: bytes | Failure | None) -> None:
         claim = running.claim
+        run_ms = int((time.monotonic() - running.context.started) * 1000)
         if running.context.completed:
+            self._completer.completed_by_handler(claim, run_ms)
             return
         if running.context.suspended:
             if result is not None:
@@ -177,14 +190,19 @@ class Executor:
                     result=repr(result)[:500],
                 )
             return
+        if result is not None and running.context.unsent_progress is not None:
+            self._completer.store_progress(claim, running.context.unsent_progress)
         if isinstance(result, bytes):
-            run_ms = int((time.monotonic() - running.context.started) * 1000)
             self._completer.complete(claim, result, run_ms, running.context.decision_report)
         elif isinstance(result, Failure):
-            self._completer.fail(claim, result)
+            self._completer.fail(claim, result, run_ms)
         elif running.stop_reason == "drain":
             self._completer.release(claim)
         else:
             log.warning(
                 "task.stopped", task_id=str(claim.id), type=claim.type, reason=running.stop_reason
             )
+
+
+def _timed_out(claim: Claim) -> Failure:
+    return Failure(f"ran longer than {claim.timeout_s:g} s", "timeout")

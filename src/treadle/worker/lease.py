@@ -17,6 +17,8 @@ from treadle.worker.executor import Executor, RunningTask
 
 log = structlog.get_logger(__name__)
 START_AFTER_S = 0.5
+# Progress is sent without waiting for the next heartbeat, at most this often.
+PROGRESS_S = 1.0
 
 
 class LeaseKeeper:
@@ -32,6 +34,7 @@ class LeaseKeeper:
         claim_ttl_s: float,
         register: Callable[[], Awaitable[None]],
         on_status: Callable[[str], None],
+        on_renewed: Callable[[], None],
     ) -> None:
         self._db = db
         self._executor = executor
@@ -41,6 +44,7 @@ class LeaseKeeper:
         self._start_after_s = min(START_AFTER_S, heartbeat_s, claim_ttl_s / 8)
         self._register = register
         self._on_status = on_status
+        self._on_renewed = on_renewed
         self._wake = anyio.Event()
         self._beat_now = False
         self.on_tick: Callable[[], None] = lambda: None
@@ -53,6 +57,7 @@ class LeaseKeeper:
     async def run(self) -> None:
         """Keep the leases until cancelled."""
         next_beat = time.monotonic() + self._heartbeat_s
+        next_progress = 0.0
         while True:
             pause = next_beat - time.monotonic()
             if self._executor.running:
@@ -67,6 +72,8 @@ class LeaseKeeper:
                     self._beat_now = False
                     await self._beat()
                     next_beat = time.monotonic() + self._heartbeat_s
+                elif time.monotonic() >= next_progress and await self._send_progress():
+                    next_progress = time.monotonic() + PROGRESS_S
             except TreadleError as error:
                 log.warning("heartbeat.failed", error=str(error))
                 await anyio.sleep(min(1.0, self._heartbeat_s / 3))
@@ -92,22 +99,34 @@ class LeaseKeeper:
             running for running in self._executor.running.values() if running.started
         )
         if started:
-            progress = [running.context.take_progress() for running in started]
-            try:
-                verdicts = await self._db.claims.heartbeat(
-                    [(running.claim.id, running.claim.token) for running in started], progress
-                )
-            except TreadleError:
-                for running, unsent in zip(started, progress, strict=True):
-                    running.context.keep_progress(unsent)
-                raise
-            for running in started:
-                self._apply_verdict(running, verdicts.get(running.claim.id, "lost"))
+            await self._renew(started)
+        self._on_renewed()
         try:
             self._on_status(await self._db.agents.heartbeat(self._agent))
         except UnknownAgent:
             log.warning("agent.unknown", agent=self._agent)
             await self._register()
+
+    async def _send_progress(self) -> bool:
+        """Send new progress; return whether there was any."""
+        told = self._latest(
+            running
+            for running in self._executor.running.values()
+            if running.context.unsent_progress is not None
+        )
+        if told:
+            await self._renew(told)
+        return bool(told)
+
+    async def _renew(self, tasks: list[RunningTask]) -> None:
+        """Send one heartbeat with the progress of these tasks."""
+        progress = [running.context.unsent_progress for running in tasks]
+        verdicts = await self._db.claims.heartbeat(
+            [(running.claim.id, running.claim.token) for running in tasks], progress
+        )
+        for running, stored in zip(tasks, progress, strict=True):
+            running.context.confirm_progress(stored)
+            self._apply_verdict(running, verdicts.get(running.claim.id, "lost"))
 
     def _latest(self, found: Iterable[RunningTask]) -> list[RunningTask]:
         """Return one claim per task; stop an older claim of the same task by this worker."""

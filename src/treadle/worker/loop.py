@@ -31,6 +31,7 @@ from treadle.worker.lease import LeaseKeeper
 from treadle.worker.rate_limits import CHANNEL as SLOWDOWN
 from treadle.worker.rate_limits import ClosedGates
 from treadle.worker.registry import Registry
+from treadle.worker.watchdog import Watchdog
 
 log = structlog.get_logger(__name__)
 # Pauses after the first empty polls: a producer may have committed in between.
@@ -57,6 +58,8 @@ class WorkerOptions:
     slots: int = 10
     prefetch: int | None = None
     capabilities: Sequence[str] = ()
+    models: Sequence[str] = ()
+    budget_usd: float | None = None
     poll_s: float = 5.0
     heartbeat_s: float = HEARTBEAT_S
     claim_ttl_s: float = CLAIM_TTL_S
@@ -101,6 +104,9 @@ class Worker:
             closed_gates=self._closed_gates,
             store=store,
         )
+        self._watchdog = Watchdog(
+            db, self._executor, agent=options.agent, heartbeat_s=options.heartbeat_s
+        )
         self._keeper = LeaseKeeper(
             db,
             self._executor,
@@ -109,6 +115,7 @@ class Worker:
             claim_ttl_s=options.claim_ttl_s,
             register=self._register,
             on_status=self._on_status,
+            on_renewed=self._watchdog.loop_renewed,
         )
         self._keeper.on_tick = self._release_stale
         self._wake = anyio.Event()
@@ -137,6 +144,13 @@ class Worker:
             self._registry.declaration(), [*self._registry.queues(), *options.queues]
         )
         await self._register()
+        with self._watchdog.watching():
+            await self._run_helpers()
+        counts = {"completed": self._completer.completed, "failed": self._completer.failed}
+        log.info("worker.stopped", agent=options.agent, **counts)
+
+    async def _run_helpers(self) -> None:
+        options = self._options
         async with anyio.create_task_group() as helpers:
             if options.signals:
                 await helpers.start(self._on_signals)
@@ -148,6 +162,7 @@ class Worker:
             )
             helpers.start_soon(self._completer.run)
             helpers.start_soon(self._keeper.run)
+            helpers.start_soon(self._watchdog.tick)
             helpers.start_soon(self._warn_if_alone)
             if options.listen_url is not None:
                 channels = [f"task_ready.{queue}" for queue in options.queues]
@@ -172,8 +187,6 @@ class Worker:
             await self._claim_loop()
             await self._finish()
             helpers.cancel_scope.cancel()
-        counts = {"completed": self._completer.completed, "failed": self._completer.failed}
-        log.info("worker.stopped", agent=options.agent, **counts)
 
     async def _claim_loop(self) -> None:
         empty_polls = 0
@@ -314,6 +327,10 @@ class Worker:
             AgentProfile(
                 id=options.agent,
                 capabilities=list(options.capabilities),
+                models=list(options.models),
+                max_concurrent_tasks=options.slots,
+                claims_ahead=True,
+                budget_usd=options.budget_usd,
                 queues=list(options.queues),
                 task_types=self._registry.names(),
                 heartbeat_s=options.heartbeat_s,

@@ -7,9 +7,10 @@ The type of a task is looked up in this table; nothing from a payload is importe
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, NotRequired, Protocol, get_type_hints
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
 # pydantic needs this TypedDict before Python 3.12.
 from typing_extensions import TypedDict
@@ -38,6 +39,18 @@ class Definition:
         self.is_async = inspect.iscoroutinefunction(handler)
         self.context_name: str | None = None
         self._adapter = self._adapter_of(handler)
+
+    @cached_property
+    def return_adapter(self) -> TypeAdapter[Any] | None:
+        """Checks return values; None without an annotation, an error if it cannot be used."""
+        hints = get_type_hints(self.handler, include_extras=True)
+        if "return" not in hints:
+            return None
+        try:
+            return TypeAdapter(hints["return"])
+        except PydanticUserError:
+            # Classes without a form in JSON, such as outcomes next to the type of the output.
+            return TypeAdapter(hints["return"], config=ConfigDict(arbitrary_types_allowed=True))
 
     def arguments(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """Validate a spec against the signature; InvalidArgument names each wrong field."""

@@ -30,6 +30,7 @@ from treadle.errors import InvalidArgument, StepConflict, TooLarge, TreadleError
 from treadle.json import MAX_DEPTH, clean_text, encode_safely
 from treadle.models import Step
 from treadle.worker.journal import (
+    MAX_BYTES,
     CurrentStep,
     Journal,
     SuspendReason,
@@ -111,12 +112,21 @@ def _type(value: object) -> str:
 
 
 class Steps:
-    """Runs the steps of one attempt, each name once."""
+    """Runs the steps of one attempt.
+
+    The calls of one name are numbered in order: fetch, fetch#2, fetch#3. A call that raised keeps
+    its number for the next call with the same input, so that a retry within the handler and the
+    same retry in a later attempt find the same step.
+    """
 
     def __init__(self, journal: Journal, spend: Spend) -> None:
         self._journal = journal
         self._spend = spend
-        self._running: dict[str, anyio.Event] = {}
+        # By the name that the handler passed.
+        self._running: dict[str, str] = {}
+        self._calls: dict[str, int] = {}
+        self._used: set[str] = set()
+        self._failed: dict[tuple[str, str | None], str] = {}
         self._clock: tuple[datetime, float] | None = None
 
     async def step(
@@ -131,38 +141,52 @@ class Steps:
         check_step_name(name)
         _check_function(name, fn)
         step_input = input_of_call(args, kwargs) if step_key is ... else input_of_key(step_key)
-        self._check_nesting(name)
-        while name not in self._journal.steps:
-            first = self._running.get(name)
-            if first is None:
-                await self._run(name, partial(fn, *args, **kwargs), step_input)
-            else:
-                await first.wait()
-        await self._spend.enforce()
-        self._journal.check()
-        saved = self._journal.steps[name]
-        _compare(saved, step_input)
-        # A copy: a handler that modifies the result must not change what the next call returns.
+        self._check_running(name)
+        numbered = self._number(name, step_input)
+        self._running[name] = numbered
+        try:
+            if numbered not in self._journal.steps:
+                await self._run(numbered, partial(fn, *args, **kwargs), step_input)
+            await self._spend.enforce()
+            self._journal.check()
+            saved = self._journal.steps[numbered]
+            _compare(saved, step_input)
+        except BaseException:
+            self._failed[name, step_input.hash] = numbered
+            raise
+        finally:
+            del self._running[name]
+        # A copy: a handler that modifies the result must not change what ctx.steps returns.
         return deepcopy(saved.output)
+
+    def _number(self, name: str, step_input: Input) -> str:
+        """Return the name to save a call under, with a number from the second call on."""
+        failed = self._failed.pop((name, step_input.hash), None)
+        if failed is not None:
+            return failed
+        number = self._calls.get(name, 0) + 1
+        numbered = name if number == 1 else _with_number(name, number)
+        while numbered in self._used:
+            number += 1
+            numbered = _with_number(name, number)
+        self._calls[name] = number
+        self._used.add(numbered)
+        return numbered
 
     async def _run(self, name: str, call: Callable[[], Any], step_input: Input) -> None:
         journal = self._journal
-        self._running[name] = anyio.Event()
-        try:
-            async with journal.busy():
-                started = time.monotonic()
-                current = CurrentStep(journal, name, journal.current())
+        async with journal.busy():
+            started = time.monotonic()
+            current = CurrentStep(journal, name, journal.current())
+            try:
                 try:
-                    try:
-                        output = _encoded(name, await _result(call, current))
-                    finally:
-                        current.over = True
-                    await self._save(current, output, step_input, started)
-                except BaseException:
-                    await self._record_failed(current)
-                    raise
-        finally:
-            self._running.pop(name).set()
+                    output = _encoded(name, await _result(call, current))
+                finally:
+                    current.over = True
+                await self._save(current, output, step_input, started)
+            except BaseException:
+                await self._record_failed(current)
+                raise
 
     async def _save(
         self, step: CurrentStep, output: bytes, step_input: Input, started: float
@@ -237,14 +261,27 @@ class Steps:
         database_time, queried = self._clock
         return database_time + timedelta(seconds=time.monotonic() - queried)
 
-    def _check_nesting(self, name: str) -> None:
+    def _check_running(self, name: str) -> None:
+        """Raise if a step of this name runs: the order of the two could differ next time."""
+        running = self._running.get(name)
+        if running is None:
+            return
         current = self._journal.current()
         while current is not None:
-            if current.name == name:
+            if current.name == running:
                 raise InvalidArgument(
                     f"step {name} calls itself", hint="Give the inner step its own name."
                 )
             current = current.outer
+        raise StepConflict(
+            f"step {name} is called while it runs",
+            hint="Give each of them its own name, for example: ctx.step(f'fetch {url}', …)",
+            step=name,
+        )
+
+
+def _with_number(name: str, number: int) -> str:
+    return f"{shorten(name, MAX_BYTES - 8)}#{number}"
 
 
 async def _result(call: Callable[[], Any], step: CurrentStep) -> Any:

@@ -27,11 +27,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import structlog
 from anyio import CapacityLimiter
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from treadle.db.database import Database
 from treadle.errors import ClaimLost, ConfigurationError, MissingExtra, Unavailable, extra
 from treadle.json import clean_text, encode_safely
+from treadle.masking import excerpt_name
 from treadle.models import Claim, Failure
 from treadle.settings import bare_environment
 from treadle.worker.child_process import run_child
@@ -48,6 +50,7 @@ from treadle.worker.outcomes import (
 
 if TYPE_CHECKING:
     from treadle.worker.executor import RunningTask
+    from treadle.worker.registry import Definition
 
 # Weight of the schema times bytes of the output: a few hundredths of a second.
 LIGHT = 20_000_000
@@ -58,7 +61,7 @@ CHILD_OUTPUT = 1024 * 1024
 _BOUNDLESS = frozenset(
     {"$dynamicRef", "$recursiveRef", "unevaluatedProperties", "unevaluatedItems", "$id", "$anchor"}
 )
-BUILT_IN = ("json_schema", "output_type", "regex", "test_pass", "none")
+BUILT_IN = ("json_schema", "output_type", "regex", "returns", "test_pass", "none")
 LIMIT_S = 120.0
 OUTPUT_LIMIT = 16 * 1024
 # SQL keeps 2000 characters of a message, the name of the validator included.
@@ -240,14 +243,21 @@ class Validators:
         self._commands[command.name] = command
 
     def prepare(
-        self, validation: Sequence[Mapping[str, Any]], threads: CapacityLimiter
+        self,
+        validation: Sequence[Mapping[str, Any]],
+        threads: CapacityLimiter,
+        definition: "Definition",
     ) -> list[Check]:
         """Return the checks of a task; raise Refused if this worker cannot run one of them."""
         return [
-            self._check(dict(each), threads) for each in validation if each["validator"] != "none"
+            self._check(dict(each), threads, definition)
+            for each in validation
+            if each["validator"] != "none"
         ]
 
-    def _check(self, settings: dict[str, Any], threads: CapacityLimiter) -> Check:
+    def _check(
+        self, settings: dict[str, Any], threads: CapacityLimiter, definition: "Definition"
+    ) -> Check:
         name = str(settings.pop("validator"))
         limit_s = float(settings.pop("timeout_s", self.limit_s))
         if name in ("json_schema", "regex"):
@@ -260,6 +270,8 @@ class Validators:
                 hint = f": {error.hint}" if isinstance(error, MissingExtra) else ""
                 raise Refused(f"validator {name}: {error}{hint}") from None
             return Check(name, limit_s, lambda _, output: check.messages(output))
+        if name == "returns":
+            return Check(name, limit_s, _returns_check(definition))
         if name == "output_type":
             output_type = str(settings.get("type"))
             return Check(name, limit_s, partial(_check_output_type, output_type))
@@ -278,6 +290,32 @@ class Validators:
                 f"this worker has no validator {name!r}; register it: @app.validator({name!r})"
             )
         return Check(name, limit_s, _bound(name, function, settings, threads))
+
+
+def _returns_check(
+    definition: "Definition",
+) -> Callable[[Context, bytes], Awaitable[Sequence[str]]]:
+    """Return a check against the return annotation; raise Refused if there is none to use."""
+    try:
+        adapter = definition.return_adapter
+    except Exception as error:
+        problem = str(error).partition("\n")[0]
+        raise Refused(f"validator returns: the annotation cannot be checked: {problem}") from None
+    if adapter is None:
+        raise Refused(f"validator returns: {definition.name} has no return annotation")
+
+    async def check(_: Context, output: bytes) -> Sequence[str]:
+        try:
+            adapter.validate_json(output or b"null", strict=True)
+        except ValidationError as error:
+            return [
+                f"{'.'.join(excerpt_name(str(part)) for part in each['loc']) or 'output'}: "
+                f"{each['msg']}"
+                for each in error.errors(include_url=False, include_input=False)
+            ]
+        return []
+
+    return check
 
 
 async def _check_output_type(output_type: str, _: Context, output: bytes) -> list[str]:
@@ -352,11 +390,11 @@ class Validation:
         self._db = db
         self._threads = threads
 
-    def prepare(self, claim: Claim) -> Sequence[Check]:
+    def prepare(self, claim: Claim, definition: "Definition") -> Sequence[Check]:
         """Return the checks of a claim; raise Refused if this worker cannot run one of them."""
         if not claim.validation:
             return ()
-        return self._validators.prepare(claim.validation, self._threads)
+        return self._validators.prepare(claim.validation, self._threads, definition)
 
     async def validate(
         self, running: "RunningTask", checks: Sequence[Check], output: bytes

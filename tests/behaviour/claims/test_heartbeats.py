@@ -48,7 +48,10 @@ def test_a_heartbeat_of_a_claim_that_has_not_started_does_not_extend_it(driver: 
     driver.age_claim(claim.id, timedelta(seconds=50))
 
     with unchanged(driver):
-        assert driver.heartbeat(claim, {"value": 0.5}) == "ok"
+        assert driver.heartbeat(claim) == "ok"
+    assert driver.heartbeat(claim, {"value": 0.5}) == "ok"
+    found = driver.task(claim.id)
+    assert (found["progress"], found["heartbeat_at"]) == ({"value": 0.5}, None)
 
     driver.age_claim(claim.id, timedelta(seconds=11))
     assert [each.reason for each in driver.reap()] == ["claim_expired"]

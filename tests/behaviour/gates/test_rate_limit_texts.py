@@ -1,5 +1,8 @@
 """A rate limit is detected in the errors of agents, without false positives."""
 
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
 import pytest
 
 from tests.drivers.engine import Driver
@@ -27,6 +30,7 @@ TELLING = [
     "insufficient_quota: You exceeded your current quota",
     "Retry-After: 20",
     "please retry after 20 seconds",
+    "please retry after Wed, 21 Oct 2026 07:28:00 GMT",
     "it broke\n\nTraceback (most recent call last):\n"
     '  File "a.py", line 3, in f\n    g()\nHTTPError: 429 Client Error',
     "RateLimitError: slow down\n\nKeyError: 'x'\n\nDuring handling of it: RateLimitError",
@@ -54,9 +58,11 @@ INNOCENT = [
     "AssertionError: HTTP 429",
     'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    g()\n'
     "NameError: name 'RateLimit' is not defined",
+    "retry after Wednesday",
     "",
     None,
 ]
+SENT_WITH_DATE = "Date: Wed, 21 Oct 2026 06:00:00 GMT\nRetry-After: Wed, 21 Oct 2026 06:00:05 GMT"
 
 
 @pytest.mark.parametrize("text", TELLING)
@@ -81,13 +87,32 @@ def test_a_text_that_does_not(driver: Driver, text: str | None) -> None:
         ("try again in 1 hour", 3600),
         ("429 Too Many Requests", None),
         ("retry after fixing the tests", None),
+        ("Retry-After: Wed, 21 Oct 2026 07:29:00 GMT", 60),
+        ("{'retry-after': 'Wednesday, 21-Oct-26 08:28:00 GMT'}", 3600),
+        ("please retry after Fri, 01 Jan 2027 00:00:00 UTC", 6193920),
+        ("Retry-After: Wed, 21 Oct 2026 07:27:00 GMT", 0),
+        (SENT_WITH_DATE, 5),
+        ("Retry-After: Mon, 31 Feb 2026 00:00:00 GMT", 0),
+        ("Retry-After: Wed, 21 Oct 2026 27:28:00 GMT", None),
+        ("Retry-After: Wed, 00 Oct 0000 07:28:00 GMT", None),
+        ("Date: Wed, 21 Oct 2026 07:29:00 GMT", None),
         (None, None),
     ],
 )
 def test_the_time_that_a_text_asks_for(
     driver: Driver, text: str | None, seconds: float | None
 ) -> None:
-    assert driver.value("select treadle.retry_after_in(%s::text)", text) == seconds
+    now = datetime(2026, 10, 21, 7, 28, tzinfo=UTC)
+
+    assert driver.value("select treadle.retry_after_in(%s::text, %s)", text, now) == seconds
+
+
+def test_a_date_in_the_text_of_an_error_closes_the_gate_until_then(driver: Driver) -> None:
+    driver.enqueue()
+    until = format_datetime(datetime.now(tz=UTC) + timedelta(seconds=300), usegmt=True)
+    driver.fail(driver.claim_one("a"), f"HTTP 429, Retry-After: {until}", failure_class=None)
+
+    assert 200 < closed_for(driver, "type:code") <= 300
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,27 @@ def test_a_list_can_be_narrowed(cli: Cli, sync_conn: Conn) -> None:
     assert cli("tasks", "list", "-q", *both, "--tag", "x").out == ""
 
 
+@pytest.mark.requirement("F28")
+@pytest.mark.parametrize(
+    ("progress", "shown"),
+    [
+        ('{"value": 0.5, "step": "upload"}', "50% step=upload"),
+        ('{"value": 12, "of": 40}', "of=40 value=12"),
+        ('"half"', "half"),
+        (None, ""),
+    ],
+)
+def test_a_list_shows_the_progress(
+    cli: Cli, sync_conn: Conn, progress: str | None, shown: str
+) -> None:
+    task = commands.enqueue(sync_conn)
+    sync_conn.execute("update treadle.tasks set progress = %s where id = %s", (progress, task))
+
+    titles, row = cli("tasks", "list").rows
+
+    assert row[titles.index("progress")] == shown
+
+
 def test_list_cancel_and_retry_have_the_same_filters() -> None:
     group = load("tasks")
     options = [

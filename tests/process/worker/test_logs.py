@@ -32,7 +32,7 @@ async def test_every_line_of_a_process_is_json_with_time_level_and_event(
         "promoter.started",
         "tasks.promoted",
     }
-    (failed,) = children[0].events("task.attempt_failed")
+    (failed,) = children[0].events("task.failed")
     assert failed["task_id"] == str(handle.id)
     assert failed["type"] == "stumble"
     assert failed["failure_class"] == "error"

@@ -1,10 +1,15 @@
 """The worker calls the database in batches: claims, heartbeats and completions."""
 
+from typing import Any
+from uuid import UUID
+
 import anyio
 import pytest
 
 from tests.drivers.workers import Conn, row, rows, run_all, until, working
 from treadle import Context, Treadle
+from treadle.db.claims import Claims
+from treadle.worker import lease
 
 pytestmark = pytest.mark.requirement("F8")
 
@@ -131,3 +136,59 @@ async def _is_running(conn: Conn, task_id: object) -> bool:
     return await rows(conn, "select status from treadle.tasks where id = %s", task_id) == [
         ("running",)
     ]
+
+
+@pytest.mark.requirement("F28")
+async def test_progress_does_not_wait_for_the_next_heartbeat(
+    app: Treadle, conn: Conn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = []
+    send = Claims.heartbeat
+
+    async def heartbeat(self: Claims, claims: Any, progress: Any) -> dict[UUID, str]:
+        sent.append(progress)
+        return await send(self, claims, progress)
+
+    async def reached() -> object:
+        return (await row(conn, "select progress -> 'value' from treadle.tasks"))[0]
+
+    monkeypatch.setattr(Claims, "heartbeat", heartbeat)
+    monkeypatch.setattr(lease, "PROGRESS_S", 60.0)
+
+    @app.task()
+    async def count(ctx: Context) -> None:
+        ctx.progress(0.1)
+        await until(reached)
+        for n in range(2, 6):
+            ctx.progress(n / 10)
+            await anyio.sleep(0.1)
+
+    await count.enqueue()
+
+    # The keeper looks ten times a second.
+    await run_all(app, claim_ttl_s=0.8)
+
+    assert sent == [[b'{"value":0.1}'], [b'{"value":0.5}']]
+    assert await reached() == 0.5
+
+
+@pytest.mark.requirement("F28")
+@pytest.mark.parametrize("end", ["return", "raise", "transaction"])
+async def test_a_task_ends_at_the_progress_that_it_reached(
+    app: Treadle, conn: Conn, end: str
+) -> None:
+    @app.task(max_attempts=1)
+    async def count(ctx: Context) -> None:
+        ctx.progress(0.5)
+        if end == "raise":
+            raise ValueError
+        if end == "transaction":
+            async with ctx.transaction():
+                ctx.progress(0.75)
+
+    await count.enqueue()
+
+    await run_all(app)
+
+    reached = 0.75 if end == "transaction" else 0.5
+    assert await row(conn, "select progress -> 'value' from treadle.tasks") == (reached,)

@@ -40,6 +40,10 @@ class Point:
     y: float
 
 
+class Client:
+    """What no JSON can hold."""
+
+
 def circle() -> list[Any]:
     """A list that holds itself, twice."""
     around: list[Any] = []
@@ -104,6 +108,51 @@ async def test_an_unusual_output_still_completes_the_task(app: Treadle, output: 
 
     await handle.result(timeout=5)
     assert await handle.status() == "completed"
+
+
+@pytest.mark.requirement("F28")
+@pytest.mark.parametrize(
+    ("output", "replaced"),
+    [
+        ({"score": [1.0, math.nan]}, "output.score[1]: nan became null"),
+        ({"text": "a\x00b"}, "output.text: characters that PostgreSQL cannot store"),
+        ({"a\x00": 1}, "characters that PostgreSQL cannot store"),
+        ({"client": Client()}, "Client became text"),
+        ({"client": Client(), "score": math.inf}, "output.client: Client became text"),
+        (b"\xff", "output: bytes that are not UTF-8"),
+        (circle(), "list contains itself"),
+        (deep(2000), "list is nested too deeply"),
+        (datetime(2026, 1, 2, tzinfo=UTC), None),
+        ({1: {2, 3}, "NaN": Reply(text="fine")}, None),
+    ],
+    ids=["nan", "text", "key", "object", "both", "bytes", "circle", "deep", "date", "set"],
+)
+@pytest.mark.parametrize("by", ["return", "transaction"])
+async def test_what_json_cannot_hold_is_logged_and_noted_on_the_task(
+    app: Treadle, conn: Conn, output: object, replaced: str | None, by: str
+) -> None:
+    @app.task()
+    async def answer(ctx: Context) -> object:
+        if by == "return":
+            return output
+        async with ctx.transaction(output=output):
+            return None
+
+    handle = await answer.enqueue()
+
+    with capture_logs() as logs:
+        await run_all(app)
+
+    warnings = [each for each in logs if each["event"] == "task.output_changed"]
+    found = await row(conn, "select status, attempt_notes::text from treadle.task_details")
+    assert found[0] == "completed"
+    if replaced is None:
+        assert (warnings, found[1]) == ([], None)
+        return
+    [warning] = warnings
+    assert (warning["log_level"], warning["task_id"]) == ("warning", str(handle.id))
+    assert replaced in str(warning["replaced"])
+    assert replaced in found[1]
 
 
 async def test_an_output_that_is_too_large_is_refused_with_its_size(

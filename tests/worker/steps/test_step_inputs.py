@@ -94,14 +94,19 @@ async def test_a_key_is_compared_instead_of_the_arguments(app: Treadle) -> None:
 
     @app.task()
     async def write(ctx: Context) -> None:
-        await ctx.step("draft", echo, 1, step_key="v1")
-        await ctx.step("draft", echo, 2, step_key="v1")
-        await ctx.step("draft", echo, 3, step_key=None)
-        for wrong in ("v2", ...):
-            try:
-                await ctx.step("draft", echo, 1, step_key=wrong)
-            except StepConflict as error:
-                seen.append(str(error))
+        if ctx.attempt == 1:
+            for name in ("same", "off", "other", "arguments"):
+                await ctx.step(name, echo, 1, step_key="v1")
+            raise RetryAfter(0)
+        seen.append(await ctx.step("same", echo, 2, step_key="v1"))
+        seen.append(await ctx.step("off", echo, 3, step_key=None))
+        for name, wrong in (("other", "v2"), ("arguments", ...)):
+            # The second call has the same answer.
+            for _ in range(2):
+                try:
+                    await ctx.step(name, echo, 1, step_key=wrong)
+                except StepConflict as error:
+                    seen.append(str(error))
 
     handle = await write.enqueue()
 
@@ -109,8 +114,10 @@ async def test_a_key_is_compared_instead_of_the_arguments(app: Treadle) -> None:
 
     await handle.result(timeout=5)
     assert seen == [
-        'step draft was saved for ("v1") and is now called with ("v2")',
-        'step draft was saved for ("v1") and is now called with (1)',
+        "done",
+        "done",
+        *['step other was saved for ("v1") and is now called with ("v2")'] * 2,
+        *['step arguments was saved for ("v1") and is now called with (1)'] * 2,
     ]
 
 

@@ -1,6 +1,7 @@
 """A step is called once: its result is saved, however the attempt ends."""
 
 import threading
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -78,7 +79,7 @@ async def test_the_first_run_sees_what_later_runs_see(app: Treadle) -> None:
         found = await ctx.step("pair", lambda: {"at": (1, 2.0, "a\x00b"), 7: {"x"}})
         seen.append(repr(found))
         found.clear()
-        seen.append(repr(await ctx.step("pair", lambda: "not called")))
+        seen.append(repr(ctx.steps[0].output))
         if ctx.attempt == 1:
             raise RetryAfter(0)
 
@@ -116,7 +117,68 @@ async def test_a_plain_function_runs_in_a_thread(app: Treadle, paid: Paid) -> No
     assert threading.main_thread() not in threads
 
 
-async def test_two_calls_of_a_step_at_once_are_one(app: Treadle) -> None:
+@pytest.mark.requirement("F28")
+async def test_the_calls_of_one_name_are_numbered_and_found_again(
+    app: Treadle, conn: Conn, paid: Paid
+) -> None:
+    @app.task(max_attempts=3)
+    async def read(ctx: Context) -> list[Any]:
+        await ctx.step("fetch#2", paid.draft, "taken")
+        found = [await ctx.step("fetch", paid.draft) for _ in range(ctx.attempt)]
+        if ctx.attempt < 3:
+            raise RetryAfter(0)
+        return [each["call"] for each in found]
+
+    handle = await read.enqueue()
+
+    await run_all(app)
+
+    assert await handle.result(timeout=5) == [2, 3, 4]
+    assert [name for name, *_ in await rows(conn, STEPS)] == [
+        "fetch#2",
+        "fetch",
+        "fetch#3",
+        "fetch#4",
+    ]
+
+
+@pytest.mark.requirement("F28")
+async def test_a_call_that_raised_keeps_its_number(app: Treadle, conn: Conn) -> None:
+    fails = {"b": 2, "c": 1}
+    calls = []
+
+    async def fetch(page: str) -> str:
+        calls.append(page)
+        if fails.get(page, 0) > 0:
+            fails[page] -= 1
+            raise OSError(page)
+        return page
+
+    @app.task()
+    async def read(ctx: Context) -> list[str]:
+        found = []
+        for page in "abcd":
+            for _ in range(2):
+                with suppress(OSError):
+                    found.append(await ctx.step("fetch", fetch, page))
+                    break
+        if ctx.attempt == 1:
+            raise RetryAfter(0)
+        return found
+
+    handle = await read.enqueue()
+
+    await run_all(app)
+
+    # The second attempt calls only what has failed twice.
+    assert "".join(calls) == "abbccd" + "b"
+    assert await handle.result(timeout=5) == ["a", "b", "c", "d"]
+    saved = {name: output for name, output, _ in await rows(conn, STEPS)}
+    assert saved == {"fetch": "a", "fetch#2": "b", "fetch#3": "c", "fetch#4": "d"}
+
+
+@pytest.mark.requirement("F28")
+async def test_a_step_that_is_called_while_it_runs_is_refused(app: Treadle, conn: Conn) -> None:
     calls = []
 
     async def slow(n: int) -> int:
@@ -125,23 +187,21 @@ async def test_two_calls_of_a_step_at_once_are_one(app: Treadle) -> None:
         return n
 
     @app.task()
-    async def twice(ctx: Context) -> list[int]:
-        found: list[int] = []
-
-        async def one() -> None:
-            found.append(await ctx.step("slow", slow, 5))
-
+    async def twice(ctx: Context) -> None:
         async with anyio.create_task_group() as group:
-            group.start_soon(one)
-            group.start_soon(one)
-        return found
+            for number in (5, 6):
+                group.start_soon(ctx.step, "slow", slow, number)
 
     handle = await twice.enqueue()
 
     await run_all(app)
 
     assert calls == [5]
-    assert await handle.result(timeout=5) == [5, 5]
+    error, attempt = await row(
+        conn, "select error, attempt from treadle.attempts where task_id = %s", handle.id
+    )
+    assert "step slow is called while it runs" in error
+    assert attempt == 1
 
 
 async def test_what_the_database_kept_first_stays(app: Treadle, conn: Conn) -> None:

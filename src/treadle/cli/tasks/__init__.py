@@ -34,6 +34,7 @@ COLUMNS = [
     Column("attempt", "tries", right=True, extra=True),
     Column("agent", "agent_id", extra=True),
     Column("created", "created_at", output.ago),
+    Column("progress", "reached"),
     Column("about", "about"),
 ]
 REASONS = [Column("reason", "reason"), Column("until", "until"), Column("sentence", "sentence")]
@@ -75,8 +76,13 @@ def list_tasks(
         return
     for row in rows:
         row["tries"] = f"{row['attempt']}/{row['max_attempts']}"
+        row["reached"] = view.progress_text(row["progress"])
         row["about"] = output.last_line(row["failure_reason"]) or row["title"]
-    output.show(rows, COLUMNS, empty="no task matches; enqueue one: treadle tasks enqueue --help")
+    if output.console().is_terminal and not any(row["reached"] for row in rows):
+        columns = [column for column in COLUMNS if column.key != "reached"]
+    else:
+        columns = COLUMNS
+    output.show(rows, columns, empty="no task matches; enqueue one: treadle tasks enqueue --help")
 
 
 @tasks.verb()

@@ -174,6 +174,19 @@ def print_json(name: str, value: Any) -> None:
     )
 
 
+def progress_text(progress: Any) -> str | None:
+    """Progress in a few words: 50% step=upload."""
+    if not isinstance(progress, dict):
+        return None if progress is None else output.flat(progress)
+    value, detail = progress.get("value"), {**progress}
+    words = []
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        del detail["value"]
+        words.append(f"{value:.0%}")
+    words += [f"{name}={output.flat(each)}" for name, each in detail.items()]
+    return " ".join(words)
+
+
 def timeline(task: Record, attempts: Sequence[Record]) -> str:
     """The history of a task as a bar: waiting, running, backing off, and its end."""
     parts = [(mark, max(0.0, seconds)) for mark, seconds in _spans(task, attempts)]
