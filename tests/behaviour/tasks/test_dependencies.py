@@ -105,7 +105,8 @@ def test_a_dead_letter_is_waited_for_and_its_retry_goes_on(driver: Driver, when:
 
     assert driver.state_of(task) == "pending"
     [reason] = why(driver, task)
-    assert "(gave up: boom)" in reason["sentence"]
+    assert reason["detail"]["tasks"][0]["status"] == "dead_lettered"
+    assert "boom" in reason["sentence"]
 
     driver.retry(first)
     driver.complete(driver.claim_one())
