@@ -7,6 +7,7 @@ takes longer than most tests, so those that take `driver` share one that is empt
 test that plants triggers or changes functions takes `fresh`, a copy of its own.
 """
 
+import gc
 import itertools
 import os
 import secrets
@@ -16,9 +17,11 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpcore2
 import psycopg
 import pytest
 from psycopg import sql
@@ -56,6 +59,8 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Tests are superusers that replace functions on purpose: the clock, and broken ones.
     os.environ["TREADLE_VERIFY_CODE"] = "false"
+    # Nothing that is imported and collected is ever garbage.
+    gc.disable()
 
 
 class FileScheduler(LoadFileScheduling):
@@ -73,6 +78,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileSchedule
     # As they are collected: see below.
     config.option.loadscopereorder = False
     return FileScheduler(config, log)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -98,6 +108,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_are_read_once() -> Iterator[None]:
+    """To read those of the system for each HTTP client takes longer than most requests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("httpcore2.default_ssl_context", cache(httpcore2.default_ssl_context))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -170,10 +188,16 @@ def new_database(server_url: str, maintenance: Connection, template: str) -> New
 
 
 @pytest.fixture
-def database_url(new_database: NewDatabase) -> Iterator[str]:
+def copied_url(new_database: NewDatabase) -> Iterator[str]:
     """A fresh database with the schema."""
     with new_database() as url:
         yield url
+
+
+@pytest.fixture
+def database_url(copied_url: str) -> str:
+    """The database of the test: a fresh one, unless its folder says otherwise."""
+    return copied_url
 
 
 @pytest.fixture
@@ -219,6 +243,14 @@ def spares(shared_url: str) -> Iterator[Spares]:
     spares = Spares(shared_url)
     yield spares
     spares.close()
+
+
+@pytest.fixture
+def emptied_url(shared_url: str, spares: Spares) -> str:
+    """The shared database, which is empty now."""
+    spares.take().execute(EMPTY.encode())
+    spares.give_back()
+    return shared_url
 
 
 @pytest.fixture
