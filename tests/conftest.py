@@ -29,7 +29,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pytest_postgresql.janitor import DatabaseJanitor
 from xdist.scheduler import LoadFileScheduling
 
-from tests.drivers.databases import EMPTY, SEEDS, NewDatabase, OwnServer, Spares
+from tests.drivers.databases import SEEDS, NewDatabase, OwnServer, Spares
 from tests.drivers.engine import Connection, Driver
 from tests.drivers.stores import S3, s3_server
 from treadle.db.embedded import EmbeddedServer, embedded_bindir
@@ -248,17 +248,15 @@ def spares(shared_url: str) -> Iterator[Spares]:
 @pytest.fixture
 def emptied_url(shared_url: str, spares: Spares) -> str:
     """The shared database, which is empty now."""
-    spares.take().execute(EMPTY.encode())
-    spares.give_back()
+    spares.empty()
     return shared_url
 
 
 @pytest.fixture
 def driver(shared_url: str, spares: Spares) -> Iterator[Driver]:
     """A driver of an empty database with two agents, a and b."""
-    driver = Driver(shared_url, spares.take)
-    driver.conn.execute(EMPTY.encode())
-    yield _with_agents(driver)
+    spares.empty()
+    yield _with_agents(Driver(shared_url, spares.take))
     spares.give_back()
 
 
