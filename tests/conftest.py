@@ -3,8 +3,9 @@
 The server is the embedded one, or that of `TREADLE_TEST_DATABASE_URL` (a superuser's URL).
 `TREADLE_TEST_PG_BIN` names the programs of another PostgreSQL to test on. A test gets a clone of a
 template database that was migrated once; all of it is gone when the run ends. Copying a database
-takes longer than most tests, so those that take `driver` share one that is emptied before each. A
-test that plants triggers or changes functions takes `fresh`, a copy of its own.
+takes longer than most tests, so those that take `driver`, and those of workers and commands, share
+one that is emptied before each. A test that changes the schema takes `fresh`, a copy of its own, or
+is marked `own_database`.
 """
 
 import gc
