@@ -3,10 +3,12 @@
 The server is the embedded one, or that of `TREADLE_TEST_DATABASE_URL` (a superuser's URL).
 `TREADLE_TEST_PG_BIN` names the programs of another PostgreSQL to test on. A test gets a clone of a
 template database that was migrated once; all of it is gone when the run ends. Copying a database
-takes longer than most tests, so those that take `driver` share one that is emptied before each. A
-test that plants triggers or changes functions takes `fresh`, a copy of its own.
+takes longer than most tests, so those that take `driver`, and those of workers and commands, share
+one that is emptied before each. A test that changes the schema takes `fresh`, a copy of its own, or
+is marked `own_database`.
 """
 
+import gc
 import itertools
 import os
 import secrets
@@ -16,9 +18,11 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpcore2
 import psycopg
 import pytest
 from psycopg import sql
@@ -26,7 +30,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pytest_postgresql.janitor import DatabaseJanitor
 from xdist.scheduler import LoadFileScheduling
 
-from tests.drivers.databases import EMPTY, SEEDS, NewDatabase, OwnServer, Spares
+from tests.drivers.databases import SEEDS, NewDatabase, OwnServer, Spares
 from tests.drivers.engine import Connection, Driver
 from tests.drivers.stores import S3, s3_server
 from treadle.db.embedded import EmbeddedServer, embedded_bindir
@@ -56,6 +60,8 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Tests are superusers that replace functions on purpose: the clock, and broken ones.
     os.environ["TREADLE_VERIFY_CODE"] = "false"
+    # Nothing that is imported and collected is ever garbage.
+    gc.disable()
 
 
 class FileScheduler(LoadFileScheduling):
@@ -73,6 +79,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileSchedule
     # As they are collected: see below.
     config.option.loadscopereorder = False
     return FileScheduler(config, log)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -98,6 +109,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_are_read_once() -> Iterator[None]:
+    """To read those of the system for each HTTP client takes longer than most requests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("httpcore2.default_ssl_context", cache(httpcore2.default_ssl_context))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -170,10 +189,16 @@ def new_database(server_url: str, maintenance: Connection, template: str) -> New
 
 
 @pytest.fixture
-def database_url(new_database: NewDatabase) -> Iterator[str]:
+def copied_url(new_database: NewDatabase) -> Iterator[str]:
     """A fresh database with the schema."""
     with new_database() as url:
         yield url
+
+
+@pytest.fixture
+def database_url(copied_url: str) -> str:
+    """The database of the test: a fresh one, unless its folder says otherwise."""
+    return copied_url
 
 
 @pytest.fixture
@@ -222,11 +247,17 @@ def spares(shared_url: str) -> Iterator[Spares]:
 
 
 @pytest.fixture
+def emptied_url(shared_url: str, spares: Spares) -> str:
+    """The shared database, which is empty now."""
+    spares.empty()
+    return shared_url
+
+
+@pytest.fixture
 def driver(shared_url: str, spares: Spares) -> Iterator[Driver]:
     """A driver of an empty database with two agents, a and b."""
-    driver = Driver(shared_url, spares.take)
-    driver.conn.execute(EMPTY.encode())
-    yield _with_agents(driver)
+    spares.empty()
+    yield _with_agents(Driver(shared_url, spares.take))
     spares.give_back()
 
 

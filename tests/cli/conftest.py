@@ -46,6 +46,12 @@ def bare() -> Cli:
 
 
 @pytest.fixture
+def database_url(emptied_url: str) -> str:
+    """The shared database, emptied."""
+    return emptied_url
+
+
+@pytest.fixture
 def cli(bare: Cli, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Run a command on a database with the schema."""
     monkeypatch.setenv("TREADLE_DATABASE_URL", database_url)

@@ -80,6 +80,15 @@ class Spares:
         self._url = url
         self._idle: list[Connection] = []
         self._taken: list[Connection] = []
+        # To change its replication role makes a session plan again all that it knows, so that
+        # this is not one of those that tests use.
+        self._emptier: Connection | None = None
+
+    def empty(self) -> None:
+        """Leave the database as it was when it was made."""
+        if self._emptier is None:
+            self._emptier = psycopg.connect(self._url, autocommit=True)
+        self._emptier.execute(EMPTY.encode())
 
     def take(self) -> Connection:
         """Return a connection in its initial state."""
@@ -100,3 +109,5 @@ class Spares:
     def close(self) -> None:
         for conn in (*self._idle, *self._taken):
             conn.close()
+        if self._emptier is not None:
+            self._emptier.close()

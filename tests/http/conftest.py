@@ -13,7 +13,7 @@ import httpx2
 import psycopg
 import pytest
 
-from tests.drivers.databases import EMPTY, SEEDS, NewDatabase, Spares
+from tests.drivers.databases import SEEDS, NewDatabase, Spares
 from tests.drivers.http.lossy_proxy import Flaky, flaky
 from tests.drivers.http.servers import Conn, Serve, Served, served
 
@@ -40,9 +40,8 @@ def connections(server: Served) -> Iterator[Spares]:
 @pytest.fixture
 def sql(connections: Spares) -> Iterator[Conn]:
     """A connection to the database of `server`, which is empty now."""
-    conn = connections.take()
-    conn.execute(EMPTY.encode())
-    yield conn
+    connections.empty()
+    yield connections.take()
     connections.give_back()
 
 

@@ -1,4 +1,4 @@
-"""An application of the test's own, on its own database."""
+"""An application of the test's own, on a database that is empty."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,6 +8,13 @@ import pytest
 from tests.drivers.stores import KEYS, StoreFixture, make_store_fixture
 from treadle import Treadle
 from treadle.settings import load_settings
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The shared database, emptied; a copy for a test that changes the schema."""
+    own = request.node.get_closest_marker("own_database")
+    return str(request.getfixturevalue("copied_url" if own else "emptied_url"))
 
 
 @pytest.fixture

@@ -174,6 +174,7 @@ async def test_an_output_that_is_too_large_is_refused_with_its_size(
     assert found == ("dead_lettered", "invalid_output", 1)
 
 
+@pytest.mark.own_database
 async def test_the_log_of_a_refused_output_names_the_task_and_shows_no_token_and_no_payload(
     app: Treadle, conn: Conn
 ) -> None:

@@ -111,6 +111,7 @@ async def test_a_report_out_of_shape_is_refused_field_by_field(app: Treadle, con
     ]
 
 
+@pytest.mark.own_database
 @pytest.mark.parametrize("told", [True, False])
 async def test_a_transaction_that_completes_needs_the_report_as_well(
     app: Treadle, conn: Conn, told: bool

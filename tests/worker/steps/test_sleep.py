@@ -9,6 +9,7 @@ import pytest
 from treadle import Context, Handle, RetryAfter, Treadle
 from treadle.testing import TaskRunner
 
+pytestmark = pytest.mark.own_database
 DAY = timedelta(days=1)
 
 

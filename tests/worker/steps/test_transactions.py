@@ -9,6 +9,7 @@ from tests.drivers.workers import Conn, expire, row, rows, run_all, until, worki
 from treadle import ClaimLost, Context, RetryAfter, Treadle
 from treadle.errors import IllegalTransition
 
+pytestmark = pytest.mark.own_database
 NOTE = "insert into notes (task_id, attempt) values (%s, %s)"
 NOTES = "select task_id, attempt from notes order by 2"
 ENDED = "select status, output, attempt from treadle.tasks where id = %s"

@@ -88,6 +88,7 @@ async def test_a_drained_worker_gives_a_validating_task_back(app: Treadle, conn:
     assert await row(conn, query, handle.id) == ("ready", 0)
 
 
+@pytest.mark.own_database
 async def test_ctx_transaction_is_refused_where_validators_have_to_see_the_output(
     app: Treadle, conn: Conn
 ) -> None:

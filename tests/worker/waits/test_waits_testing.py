@@ -9,7 +9,7 @@ from treadle import Context, Treadle, WaitExpired
 from treadle.errors import IllegalTransition
 from treadle.testing import TaskRunner
 
-pytestmark = pytest.mark.requirement("B14")
+pytestmark = [pytest.mark.requirement("B14"), pytest.mark.own_database]
 
 app = Treadle("postgresql://nobody@localhost:1/production")
 

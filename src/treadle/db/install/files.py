@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -108,7 +109,7 @@ def code_files(folder: Path | None = None) -> list[tuple[str, str]]:
     ordered = [
         *_by_dependency(
             functions,
-            {name: path for path, text in functions.items() for name in _FUNCTION.findall(text)},
+            {name: path for path, text in functions.items() for name in _created_in(text)},
         ),
         *_by_dependency(views, {path.stem: path for path in views}),
         *triggers.items(),
@@ -145,8 +146,8 @@ def _by_dependency(texts: dict[Path, str], created: dict[str, Path]) -> list[tup
     """Sort files after those that create what they name; by path otherwise."""
     sorter: TopologicalSorter[Path] = TopologicalSorter()
     for path, text in texts.items():
-        named = set(_NAMED.findall(_UNPARSED.sub("", text)))
-        sorter.add(path, *({created[name] for name in named & created.keys()} - {path}))
+        named = _named_in(text) & created.keys()
+        sorter.add(path, *({created[name] for name in named} - {path}))
     order: list[Path] = []
     try:
         sorter.prepare()
@@ -158,6 +159,17 @@ def _by_dependency(texts: dict[Path, str], created: dict[str, Path]) -> list[tup
         order.extend(ready)
         sorter.done(*ready)
     return [(path, texts[path]) for path in order]
+
+
+# An installation reads the same texts several times.
+@lru_cache(maxsize=1024)
+def _created_in(text: str) -> tuple[str, ...]:
+    return tuple(_FUNCTION.findall(text))
+
+
+@lru_cache(maxsize=1024)
+def _named_in(text: str) -> frozenset[str]:
+    return frozenset(_NAMED.findall(_UNPARSED.sub("", text)))
 
 
 def _texts(paths: list[Path]) -> dict[Path, str]:
