@@ -358,6 +358,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('e63406f438f795829afe89bb2f7de884f147be63a55faa5e6ff53bf6fdfb394a');
+values ('8dc7bcfa5b1e56b5dbf96b4f7c8ff26f52f14b1f4ad684aa72f6a3c3005ff0fa');
 
 commit;

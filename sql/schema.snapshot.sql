@@ -4857,7 +4857,7 @@ create function treadle.define_trigger(p_name text, p_settings jsonb, p_actor te
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0c2ba64a1cc9ff8a2e83f37a99f9e1f6df8645632822f44363e6e3cd3d040030
+  as sha256 2184f3efc74339200bd8cc2d2bac3c22d20cee321a4938b2809d2074cf3930f9
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -6201,6 +6201,15 @@ create function treadle.listen_events(p_name text, p_seconds double precision DE
   grant execute to treadle_operator
   grant execute to treadle_worker
 
+-- function treadle.listen_for_trigger(p_kind text)
+create function treadle.listen_for_trigger(p_kind text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 5c37af9681c4bacdbcf669dc8266b5fe880de3ec3cda01f611581a84f38bb7eb
+  owner treadle_owner
+  without a comment
+
 -- function treadle.listen_webhooks()
 create function treadle.listen_webhooks()
   returns void
@@ -6699,10 +6708,19 @@ create function treadle.next_schedule_at()
   returns timestamp with time zone
   language sql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e4cfa299989fe1e65bf868a706db20516421a1209a95065e7ffc9e7a562650f2
+  as sha256 efe7b639d410c568d31e1385ba1d73fbda64bc32b9d6ff23d1e6f3edd660238a
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.next_trigger_at()
+create function treadle.next_trigger_at()
+  returns timestamp with time zone
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 2c8466e0459d2faeace32f81139f0212f5dc2359102cff22da1f3f2b38e6d448
+  owner treadle_owner
+  without a comment
 
 -- function treadle.next_unconsumed_event(p_task treadle.tasks, p_event text, p_key text)
 create function treadle.next_unconsumed_event(p_task treadle.tasks, p_event text, p_key text)
@@ -7986,7 +8004,7 @@ create function treadle.renew_trigger_listener()
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 45b2b26f9805e9491ce5124f390a442b20d84fa0b06c1e5df3dd22e4746a1cde
+  as sha256 933c66eb9ee8bdf05bc84d54bf2127c706f70d3c7ef74cf345226b5a79cba031
   owner treadle_owner
   without a comment
 
@@ -8276,7 +8294,7 @@ create function treadle.resume_trigger(p_name text, p_actor text DEFAULT NULL::t
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e642bffa5dd9855afbb19f41b118d465d331d71924c7bac764b396c9d0396305
+  as sha256 fb6c4f35d86929f217beca81b3d4b6488318ec17ba8bc688eb6d20c5d54af309
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -9012,6 +9030,15 @@ create function treadle.trigger_depth(p_event treadle.events)
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
   as sha256 ad93f6ae9d0920cd33f2d5ee1c775248e62f2797d36046827f45f959f8139c7d
+  owner treadle_owner
+  without a comment
+
+-- function treadle.trigger_kinds()
+create function treadle.trigger_kinds()
+  returns text[]
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 9c07cb63cdab34c22768ecdaa1aa45acfc5328c7987df09e2aa8c7168657a088
   owner treadle_owner
   without a comment
 
