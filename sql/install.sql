@@ -358,6 +358,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('8dc7bcfa5b1e56b5dbf96b4f7c8ff26f52f14b1f4ad684aa72f6a3c3005ff0fa');
+values ('13644dd990c644b413e45f8fcb5e117954ccee4ef9871ef172de650ffc96bd60');
 
 commit;
