@@ -195,6 +195,8 @@ set local check_function_bodies = off;
 \ir functions/push/renew_dispatches.sql
 \ir functions/push/submit_push.sql
 \ir functions/push/take_over_dispatches.sql
+\ir functions/push/try_cancel_push.sql
+\ir functions/push/try_submit_push.sql
 \ir functions/queues/assignment_of.sql
 \ir functions/queues/check_depth.sql
 \ir functions/queues/define_queue.sql
@@ -250,6 +252,7 @@ set local check_function_bodies = off;
 \ir functions/tasks/take_results.sql
 \ir functions/tasks/tg_tasks__notify.sql
 \ir functions/tasks/tg_tasks__prepare.sql
+\ir functions/tasks/try_enqueue_batch.sql
 \ir functions/tokens/create_token.sql
 \ir functions/tokens/find_token.sql
 \ir functions/tokens/has_tokens.sql
@@ -299,6 +302,7 @@ set local check_function_bodies = off;
 \ir functions/work/log_work.sql
 \ir functions/work/move_work.sql
 \ir functions/work/tg_work_log__append_only.sql
+\ir functions/work/try_update_work_item.sql
 \ir functions/work/update_work_item.sql
 \ir functions/claims/complete_tasks.sql
 \ir functions/work/work_status.sql
@@ -358,6 +362,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('13644dd990c644b413e45f8fcb5e117954ccee4ef9871ef172de650ffc96bd60');
+values ('e19c6fa58391e2749f7517be4036e7a29865fe745f33c4a3b09d8500ee0802bc');
 
 commit;

@@ -3656,10 +3656,10 @@ create function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
 
 -- function treadle.begin_reply(p_key text, p_principal text, p_route text, p_hash text)
 create function treadle.begin_reply(p_key text, p_principal text, p_route text, p_hash text)
-  returns TABLE(status integer, headers jsonb, body bytea)
+  returns TABLE(status integer, headers jsonb, body bytea, problem jsonb)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 1bdd8c8cfd26d6307685950556618ab5713a07727cee8463474ef5486fe6325c
+  as sha256 502079164ff805eab1b14e108c87b53a69799bb5393c2933e6af71b12e9d5910
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -4548,7 +4548,7 @@ create function treadle.complete_harness_task(p_id uuid, p_token uuid, p_decisio
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b58024fb514731091c08cf3a3b391346439d052d0c37f675c028306296cd63fd
+  as sha256 7839559129b296f6e1aeea1c681e3d8ed65f3cf1fcb4a29d7c98493a02f789e0
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -5952,7 +5952,7 @@ create function treadle.heartbeat_harness_task(p_id uuid, p_token uuid)
   returns timestamp with time zone
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 013ce65e6842b48b3b40c742b8ab57fb989838a08a0f7f5e9052cd22f1252c79
+  as sha256 355d9c85bac23ec5f45503aa23af825bff1f6581752ad62ee19520987a65ece3
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -7190,6 +7190,15 @@ create function treadle.probe_lanes(p_agent treadle.agents, p_queues text[], p_t
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 47ca7683b07946770a9b5974f3b1cd08b10910c07e11ae8f153cb0b8df602d88
+  owner treadle_owner
+  without a comment
+
+-- function treadle.problem(p_code text, p_message text, p_detail text, p_hint text)
+create function treadle.problem(p_code text, p_message text, p_detail text, p_hint text)
+  returns jsonb
+  language sql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 72a570dbfa1911b1b4a8498332b93db490858ba27f90e64959e7df0d74e501e7
   owner treadle_owner
   without a comment
 
@@ -8816,7 +8825,7 @@ create function treadle.submit_push(p_request jsonb, p_source text, p_job text D
   returns TABLE(queue_id text, id uuid, "position" integer, state text, depth integer)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 e7695680442626eccf695e18f40e1353b70ec34040d457bbd6c77b76a456437a
+  as sha256 68a323227c9ecab47ea84575737a025d2547e2e8cb58d15a2742ea96e05e2b3a
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -9052,6 +9061,28 @@ create function treadle.trip_breaker(p_type text, p_seconds double precision DEF
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.try_cancel_push(p_queue_id text, p_reason text, p_actor text)
+create function treadle.try_cancel_push(p_queue_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns TABLE(state text, problem jsonb)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 2a9cb447a49c9303d49a40b3f9482965d74f52d36316d4636f7632700ea1d66b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+
+-- function treadle.try_enqueue_batch(p_queue text, p_type text, p_specs jsonb[], p_options jsonb, p_keys text[])
+create function treadle.try_enqueue_batch(p_queue text, p_type text, p_specs jsonb[], p_options jsonb DEFAULT '{}'::jsonb, p_keys text[] DEFAULT NULL::text[])
+  returns TABLE(id uuid, created boolean, problem jsonb)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 1f4b5808bdce93405b206778873e1e98e08566b5ed056c3e31571cbbb639c94c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
 -- function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
 create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
   returns treadle.trigger_fires
@@ -9060,6 +9091,28 @@ create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.eve
   as sha256 13fe0915aa2e9124ca49e6ed3404666e82000a01ae1961c18deae5aa9c2a2572
   owner treadle_owner
   without a comment
+
+-- function treadle.try_submit_push(p_request jsonb, p_source text, p_job text, p_max_depth integer, p_max_attempts integer)
+create function treadle.try_submit_push(p_request jsonb, p_source text, p_job text DEFAULT NULL::text, p_max_depth integer DEFAULT NULL::integer, p_max_attempts integer DEFAULT NULL::integer)
+  returns TABLE(queue_id text, id uuid, "position" integer, state text, depth integer, problem jsonb)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 347d2121da74bc4b355b5148f6488a25a4db160717ef2aa552b294671b83b896
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.try_update_work_item(p_id uuid, p_changes jsonb, p_actor text, p_acting_agent text, p_stale_s double precision)
+create function treadle.try_update_work_item(p_id uuid, p_changes jsonb, p_actor text DEFAULT NULL::text, p_acting_agent text DEFAULT NULL::text, p_stale_s double precision DEFAULT 1800)
+  returns TABLE(id uuid, project_id uuid, project text, type text, description text, payload jsonb, priority integer, status text, assigned_agent text, created_by text, created_at timestamp with time zone, updated_at timestamp with time zone, completed_at timestamp with time zone, outcome text, notes text, problem jsonb)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 a28ce4920f6a37b9285a68ffccf50295b14a5c7c800ca727d4849f6cf80ee901
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_worker
 
 -- function treadle.types_with_requirements()
 create function treadle.types_with_requirements()

@@ -39,8 +39,10 @@ def decide(driver: Driver, task: Record, decision: Record | None = None) -> str:
     return str(driver.value(query, task["id"], task["token"], Jsonb(decision or {"do": 1})))
 
 
-def beat(driver: Driver, task: Record) -> None:
-    driver.rows("select treadle.heartbeat_harness_task(%s, %s)", task["id"], task["token"])
+def beat(driver: Driver, task: Record) -> object:
+    """Until when the claim lasts now; None if it was lost."""
+    query = "select treadle.heartbeat_harness_task(%s, %s)"
+    return driver.value(query, task["id"], task["token"])
 
 
 def requeue(driver: Driver) -> list[tuple[UUID, str, str]]:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from treadle.db.calls import Calls, RawJson, Record
+from treadle.db.errors import claim_lost
 from treadle.errors import NotFound, TaskNotFound
 from treadle.json import encode
 
@@ -115,7 +116,9 @@ class Harness:
         rows = await self._calls.call(
             "select treadle.heartbeat_harness_task(%b, %b)", task_id, token
         )
-        until: datetime = rows[0][0]
+        until: datetime | None = rows[0][0]
+        if until is None:
+            raise claim_lost(task_id)
         return until
 
     async def complete(
@@ -129,7 +132,7 @@ class Harness:
             RawJson(encode(dict(decision), name="decision")),
             secrets,
         )
-        return str(rows[0][0])
+        return _kept(task_id, rows[0][0])
 
     async def fail(self, task_id: UUID, token: UUID, error: str, *, retry: bool = True) -> str:
         """Fail an attempt; return the new state of the task, or `already`.
@@ -137,13 +140,13 @@ class Harness:
         The class is always `error`: a rate limit found in the text would stop other agents.
         """
         rows = await self._calls.call(
-            "select treadle.fail_task(%b, %b, %b, 'error', %b)",
-            task_id,
-            token,
-            error,
-            "retry" if retry else "fail",
+            "select verdict from treadle.fail_tasks(%b, %b, '{error}', %b, %b)",
+            [task_id],
+            [token],
+            [error],
+            ["retry" if retry else "fail"],
         )
-        return str(rows[0][0])
+        return _kept(task_id, rows[0][0])
 
     async def wake(self) -> None:
         await self._calls.call("select treadle.notify_harness()")
@@ -309,3 +312,10 @@ class Harness:
         if not found:
             raise NotFound(f"agent {agent_url} is not nudged", agent_url=agent_url)
         return found[0]
+
+
+def _kept(task_id: UUID, verdict: str) -> str:
+    """Return the verdict of a call that ends a claim; raise ClaimLost if it was superseded."""
+    if verdict in ("stale", "cancelled"):
+        raise claim_lost(task_id)
+    return verdict
