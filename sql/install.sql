@@ -17,7 +17,7 @@ values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b134
 
 \ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'queues_and_agents', '7be8ff8198eed04b8104d451eed16ae9b3de265fc7c1527fd4ed3514b14b92fc');
+values (2, 'queues_and_agents', '21ac38d8a3755ad8fc6d6ed8b83bd3065af8aa4ea98acb6a6fe2b93ea55b7537');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
@@ -53,7 +53,7 @@ values (10, 'retention', '82a5e79de20182c32a79b2b35c5030d199ab08b55fa3688fed8b92
 
 \ir migrations/0011_tokens_and_replies.sql
 insert into treadle.migrations (version, name, checksum)
-values (11, 'tokens_and_replies', 'a4322a341eb76a14162b62e56ad312b0564b291d554eb756b6f6d480ac88dc82');
+values (11, 'tokens_and_replies', '7eae8825a203237ea9b74ed607bab58a330f9a13925dc5ff775c7d4c2046a660');
 
 \ir migrations/0012_work_push_harness.sql
 insert into treadle.migrations (version, name, checksum)
@@ -362,6 +362,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('e19c6fa58391e2749f7517be4036e7a29865fe745f33c4a3b09d8500ee0802bc');
+values ('16dfa1108807e573dda087da93303ea8ef4f9d9fdd0c512fed49c9a0f9fe5d73');
 
 commit;

@@ -742,8 +742,8 @@ create table treadle.projects (
   share numeric(10,3) not null default 1,
   created_at timestamp with time zone not null default clock_timestamp(),
   updated_at timestamp with time zone not null default clock_timestamp(),
-  constraint projects_label_check CHECK (((octet_length(label) >= 1) AND (octet_length(label) <= 200))),
-  constraint projects_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <=
+  constraint projects_label_check CHECK (((char_length(label) >= 1) AND (char_length(label) <= 200))),
+  constraint projects_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <=
 CASE
     WHEN (label IS NULL) THEN 200
     ELSE 210
@@ -840,9 +840,9 @@ create table treadle.replies (
   body bytea,
   created_at timestamp with time zone not null default clock_timestamp(),
   constraint replies_answer_check CHECK (((status IS NULL) = (body IS NULL))),
-  constraint replies_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 200))),
+  constraint replies_key_check CHECK (((char_length(key) >= 1) AND (char_length(key) <= 200))),
   constraint replies_pkey PRIMARY KEY (principal, key),
-  constraint replies_principal_check CHECK (((octet_length(principal) >= 1) AND (octet_length(principal) <= 200))),
+  constraint replies_principal_check CHECK (((char_length(principal) >= 1) AND (char_length(principal) <= 200))),
   constraint replies_status_check CHECK (((status >= 100) AND (status <= 599))),
 );
 alter table treadle.replies owner to treadle_owner;
@@ -3659,7 +3659,7 @@ create function treadle.begin_reply(p_key text, p_principal text, p_route text, 
   returns TABLE(status integer, headers jsonb, body bytea, problem jsonb)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 502079164ff805eab1b14e108c87b53a69799bb5393c2933e6af71b12e9d5910
+  as sha256 6658d105dbd19ea73ba4cd96ac2c34b62530c8379bbfd2423accb22ed5d1329a
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3924,7 +3924,7 @@ create function treadle.check_actor(p_actor text, p_note text DEFAULT NULL::text
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 be7a45c5fde423a37829d8877d845f35bb4152f048ee67c4ce0a4c4eadd8c5da
+  as sha256 6c09e0a1bc73db74364201c2ede4d5b4bff75dcf050247a6a6b05e67afb471ae
   owner treadle_owner
   without a comment
 
@@ -3987,7 +3987,7 @@ create function treadle.check_decision(p_decision text, p_changes jsonb, p_actor
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 39cf632ec05680f4fe138faab0e30435d079ac14e1336d8145b89b7e59dc15af
+  as sha256 83b4c78e89412b28b1035da387347ecf05077418e3d9e1ea0cc62f97419bc653
   owner treadle_owner
   without a comment
 
@@ -4150,7 +4150,7 @@ create function treadle.check_project(p_name text, p_external_ref text)
   returns void
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0f195e5df7c520bc33420b2693ef9feb9b284527b1e14d8730c16415641a40d3
+  as sha256 1b1216c072fc8f1ba4c7cf7268ae7a138e2effeef374ba0a0dbd38d5c2316dfb
   owner treadle_owner
   without a comment
 
@@ -4817,7 +4817,7 @@ create function treadle.define_project(p_name text, p_settings jsonb DEFAULT '{}
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6b31c428cf511680a975b5a5979d80e18ae7837e34b580eb1e167d2be13a4bd6
+  as sha256 a6ef36c92eb76599e970ccd8469697d1496434b5732e07d9db79c18d768002ff
   owner treadle_owner
   with a comment
   grant execute to treadle_operator

@@ -101,7 +101,7 @@ MUTANTS = {
     ),
     "a lost claim that is not reported": Mutant(
         "heartbeat_harness_task",
-        {"perform treadle.raise_if_lost(p_id, v_verdict);": ""},
+        {"if v_verdict <> 'ok' then": "if false then"},
         lambda driver: tasks.test_a_lost_claim_cannot_change_the_task(driver, "beat"),
     ),
     "an action log that is not asked": Mutant(

@@ -97,9 +97,9 @@ as $$
 declare
   v_reply treadle.replies;
 begin
-  if not coalesce(octet_length(p_key) between 1 and 200, false) then
+  if not coalesce(char_length(p_key) between 1 and 200, false) then
     perform treadle.raise_error(
-      'Idempotency-Key must be 1 to 200 bytes long', jsonb_build_object('argument', 'key'),
+      'Idempotency-Key must have 1 to 200 characters', jsonb_build_object('argument', 'key'),
       'Use a UUID, for example.'
     );
   end if;

@@ -23,7 +23,7 @@ def due_in(driver: Driver) -> float | None:
     return None if found is None else float(found)
 
 
-@pytest.mark.requirement("F18", "F28")
+@pytest.mark.requirement("F18")
 @pytest.mark.parametrize("way", WAYS)
 def test_the_first_event_of_a_trigger_notifies_the_schedulers(driver: Driver, way: str) -> None:
     define(driver, "first")

@@ -116,7 +116,7 @@ async def test_it_works_without_notify_and_a_bad_schedule_does_not_stop_the_othe
     assert await value(conn, "select last_error from treadle.schedule_status where name = 'bad'")
 
 
-@pytest.mark.requirement("F18", "F28")
+@pytest.mark.requirement("F18")
 async def test_the_first_event_of_a_new_trigger_wakes_the_scheduler(
     app: Treadle, conn: Conn, spawn: Spawn
 ) -> None:
