@@ -57,7 +57,7 @@ values (11, 'tokens_and_replies', '7eae8825a203237ea9b74ed607bab58a330f9a13925dc
 
 \ir migrations/0012_work_push_harness.sql
 insert into treadle.migrations (version, name, checksum)
-values (12, 'work_push_harness', '7285e76ad69c0779e125bc073be7450ea594ee3ff8594b9e0d58f800cd78b591');
+values (12, 'work_push_harness', '4c10ab0211376cbc37a5dcada07199a673fa1603d4d95682365c4741d4cf5e29');
 
 set local check_function_bodies = off;
 \ir functions/access/lock_visible.sql
@@ -362,6 +362,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('16dfa1108807e573dda087da93303ea8ef4f9d9fdd0c512fed49c9a0f9fe5d73');
+values ('e37eaf83e50604afbd2df95438dee2b8c125fb92091d463eee60ad2e207e6089');
 
 commit;

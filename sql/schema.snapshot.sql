@@ -634,6 +634,7 @@ create table treadle.harness_actions (
   task_id uuid not null,
   status text not null default 'executing'::text,
   tries integer not null default 1,
+  redeliver boolean not null default false,
   token uuid not null,
   lease_until timestamp with time zone,
   next_try_at timestamp with time zone,
@@ -651,12 +652,14 @@ create table treadle.harness_actions (
 alter table treadle.harness_actions owner to treadle_owner;
 comment on table treadle.harness_actions is 'Action log: each decision is recorded once, before the harness acts on it.';
 comment on column treadle.harness_actions.tries is 'Number of calls of the callback since the action was taken or rerun.';
+comment on column treadle.harness_actions.redeliver is 'Whether the callback may be called again if its harness stops.';
 comment on column treadle.harness_actions.token is 'Lease of the process that executes it: new and random each time. Kept, so that a report may be repeated.';
 CREATE INDEX harness_actions_open_idx ON treadle.harness_actions USING btree (status) WHERE (status = ANY (ARRAY['executing'::text, 'waiting'::text]));
 
 -- table treadle.harness_agents
 create table treadle.harness_agents (
   agent_url text not null,
+  allowed boolean not null default true,
   allow_private boolean not null default false,
   nudged_at timestamp with time zone,
   nudge_error text,
@@ -666,7 +669,8 @@ create table treadle.harness_agents (
   constraint harness_agents_url_check CHECK (((octet_length(agent_url) >= 1) AND (octet_length(agent_url) <= 200))),
 );
 alter table treadle.harness_agents owner to treadle_owner;
-comment on table treadle.harness_agents is 'URLs of agents that the harness nudges. Only operators change them: an agent or a task cannot change where the harness connects.';
+comment on table treadle.harness_agents is 'URLs of agents that the harness may or may not nudge. Only operators change them: an agent or a task cannot change where the harness connects.';
+comment on column treadle.harness_agents.allowed is 'False if an operator forbids nudges, also to an agent on the host of a loopback server.';
 
 -- table treadle.harness_nudges
 create table treadle.harness_nudges (
@@ -2135,7 +2139,7 @@ create view treadle.harness_agent_status (
   created_by text,
 );
 alter view treadle.harness_agent_status owner to treadle_owner;
-comment on view treadle.harness_agent_status is 'Harness agents that operators allow to be nudged.';
+comment on view treadle.harness_agent_status is 'Harness agents that may be nudged.';
 comment on column treadle.harness_agent_status.agent_url is 'URL of the agent.';
 comment on column treadle.harness_agent_status.allow_private is 'Whether private addresses are allowed.';
 comment on column treadle.harness_agent_status.nudged_at is 'When it was nudged last.';
@@ -3450,12 +3454,12 @@ create function treadle.aggregate_spend(p_ids uuid[])
   owner treadle_owner
   without a comment
 
--- function treadle.allow_nudges(p_agent_url text, p_allow boolean, p_private boolean, p_actor text)
-create function treadle.allow_nudges(p_agent_url text, p_allow boolean DEFAULT true, p_private boolean DEFAULT false, p_actor text DEFAULT NULL::text)
+-- function treadle.allow_nudges(p_agent_url text, p_allow boolean, p_private boolean, p_actor text, p_only_new boolean)
+create function treadle.allow_nudges(p_agent_url text, p_allow boolean DEFAULT true, p_private boolean DEFAULT false, p_actor text DEFAULT NULL::text, p_only_new boolean DEFAULT false)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 bd6530d6d48e35fafbe7d82346f3b6d91b706d4fea5a6079b3b2369d3c72d14f
+  as sha256 436539c3e8ba9ba901b2df54208760692b91cd6ecba1a86c1b866668e39d38d5
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5721,7 +5725,7 @@ create function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text DE
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 38c84cf5fbce735d68bbfbba8e310a565fdf47050d447083200d8b3f678ae0eb
+  as sha256 65bb438e85506e743e0a0e8d98b7160ba8880d45961223c824b5d7675a14dbab
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5976,12 +5980,12 @@ create function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_poli
   owner treadle_owner
   without a comment
 
--- function treadle.interrupt_actions(p_limit integer)
-create function treadle.interrupt_actions(p_limit integer DEFAULT 100)
-  returns SETOF uuid
+-- function treadle.interrupt_actions(p_limit integer, p_max_tries integer)
+create function treadle.interrupt_actions(p_limit integer DEFAULT 100, p_max_tries integer DEFAULT 3)
+  returns TABLE(id uuid, status text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 4888a3436125b483f80c12f5ad80943b1183e614af1937d028fb202c9f26ccf7
+  as sha256 790bf0bd6cbe71fce41d9ec55b58b1a1595a3aa2b94f549f76ef863b9615a8c7
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -8859,12 +8863,12 @@ create function treadle.suspend_task(p_id uuid, p_token uuid, p_children uuid[] 
   with a comment
   grant execute to treadle_worker
 
--- function treadle.take_actions(p_token uuid, p_limit integer, p_lease_s double precision)
-create function treadle.take_actions(p_token uuid, p_limit integer DEFAULT 10, p_lease_s double precision DEFAULT 60)
+-- function treadle.take_actions(p_token uuid, p_limit integer, p_lease_s double precision, p_redeliver boolean)
+create function treadle.take_actions(p_token uuid, p_limit integer DEFAULT 10, p_lease_s double precision DEFAULT 60, p_redeliver boolean DEFAULT false)
   returns TABLE(id uuid, agent_url text, payload jsonb, decision jsonb, tries integer, retry_count integer, created_at timestamp with time zone, completed_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 2435ae15e6badd7d8c7b3005440ab6f00f12e76ae0b1bfd64ad68384c46dfdda
+  as sha256 1150b3086f3fe4eec0939eb47091745c4c5fd23bc48f814ac28ba3eec2394fe3
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -8874,7 +8878,7 @@ create function treadle.take_nudges(p_limit integer DEFAULT 100, p_skip text[] D
   returns TABLE(agent_url text, task_id uuid, allow_private boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 f7a82b72ac93b2dd7b74a33963554b6a16ad0f76ed4c8afb82d8a978df5cd92d
+  as sha256 0998ad0341baaa142ae4bd85658eb9bb35d7cd7b9fdec05871e09ffe32fa4150
   owner treadle_owner
   with a comment
   grant execute to treadle_worker

@@ -67,15 +67,18 @@ def decided(driver: Driver, decision: Record | None = None) -> UUID:
     return found
 
 
-def take(driver: Driver, token: UUID | None = None, limit: int = 10) -> list[Record]:
+def take(
+    driver: Driver, token: UUID | None = None, limit: int = 10, *, redeliver: bool = False
+) -> list[Record]:
     """Take actions; each record has the token too."""
     token = token or uuid4()
-    found = driver.records("select * from treadle.take_actions(%s, %s)", token, limit)
+    query = "select * from treadle.take_actions(%s, %s, p_redeliver => %s)"
+    found = driver.records(query, token, limit, redeliver)
     return [{**each, "token": token} for each in found]
 
 
-def taken(driver: Driver) -> Record:
-    [action] = take(driver)
+def taken(driver: Driver, *, redeliver: bool = False) -> Record:
+    [action] = take(driver, redeliver=redeliver)
     return action
 
 

@@ -162,13 +162,16 @@ class Harness:
         )
         return [Requeued(*row) for row in rows]
 
-    async def take_actions(self, token: UUID, limit: int, lease_s: float) -> list[Action]:
+    async def take_actions(
+        self, token: UUID, limit: int, lease_s: float, *, redeliver: bool = False
+    ) -> list[Action]:
         """Take decisions to act on and log them; if the call fails, repeat it with the token."""
         rows = await self._calls.call(
-            f"select {_ACTION} from treadle.take_actions(%b, %b::integer, %b::float8)",
+            f"select {_ACTION} from treadle.take_actions(%b, %b::integer, %b::float8, %b)",
             token,
             limit,
             lease_s,
+            redeliver,
         )
         return [
             Action(
@@ -204,11 +207,12 @@ class Harness:
         )
         return str(rows[0][0])
 
-    async def interrupt_actions(self) -> list[UUID]:
+    async def interrupt_actions(self, tries: int) -> dict[UUID, str]:
+        """End the runs of harnesses that stopped; return the new status of each action."""
         rows = await self._calls.call(
-            "select gone.id from treadle.interrupt_actions() as gone (id)"
+            "select id, status from treadle.interrupt_actions(p_max_tries => %b::integer)", tries
         )
-        return [row[0] for row in rows]
+        return dict(rows)
 
     async def next_action_in(self) -> float | None:
         return await self._calls.seconds_until("treadle.next_action_at()")
@@ -250,10 +254,19 @@ class Harness:
         allow: bool = True,
         private: bool = False,
         actor: str | None = None,
+        only_new: bool = False,
     ) -> str:
-        """Allow or forbid nudges; return the address of the agent as it is stored."""
+        """Allow or forbid nudges; return the address of the agent as it is stored.
+
+        With `only_new`, an earlier decision about this agent stays as it is.
+        """
         rows = await self._calls.call(
-            "select treadle.allow_nudges(%b, %b, %b, %b)", agent_url, allow, private, actor
+            "select treadle.allow_nudges(%b, %b, %b, %b, %b)",
+            agent_url,
+            allow,
+            private,
+            actor,
+            only_new,
         )
         return str(rows[0][0])
 

@@ -83,7 +83,11 @@ def decides(http: httpx2.Client, sql: Conn) -> Answers:
     sql.execute("select treadle.requeue_harness_tasks()")
     again = http.post("/harness/next", json={"agent_url": AGENT, "claim_token": other})
     assert again.json()["task_id"] == task_id
-    said = [("heartbeat", {}), ("complete", {"decision": {}}), ("fail", {"error": "late"})]
+    said: list[tuple[str, dict[str, object]]] = [
+        ("heartbeat", {}),
+        ("complete", {"decision": {}}),
+        ("fail", {"error": "late"}),
+    ]
     return [
         code_of(http.post(f"/harness/tasks/{task_id}/{verb}", json={"claim_token": token, **more}))
         for verb, more in said
