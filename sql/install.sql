@@ -53,11 +53,11 @@ values (10, 'retention', '82a5e79de20182c32a79b2b35c5030d199ab08b55fa3688fed8b92
 
 \ir migrations/0011_tokens_and_replies.sql
 insert into treadle.migrations (version, name, checksum)
-values (11, 'tokens_and_replies', 'a4322a341eb76a14162b62e56ad312b0564b291d554eb756b6f6d480ac88dc82');
+values (11, 'tokens_and_replies', '7eae8825a203237ea9b74ed607bab58a330f9a13925dc5ff775c7d4c2046a660');
 
 \ir migrations/0012_work_push_harness.sql
 insert into treadle.migrations (version, name, checksum)
-values (12, 'work_push_harness', '7285e76ad69c0779e125bc073be7450ea594ee3ff8594b9e0d58f800cd78b591');
+values (12, 'work_push_harness', '4c10ab0211376cbc37a5dcada07199a673fa1603d4d95682365c4741d4cf5e29');
 
 set local check_function_bodies = off;
 \ir functions/access/lock_visible.sql
@@ -195,6 +195,8 @@ set local check_function_bodies = off;
 \ir functions/push/renew_dispatches.sql
 \ir functions/push/submit_push.sql
 \ir functions/push/take_over_dispatches.sql
+\ir functions/push/try_cancel_push.sql
+\ir functions/push/try_submit_push.sql
 \ir functions/queues/assignment_of.sql
 \ir functions/queues/check_depth.sql
 \ir functions/queues/define_queue.sql
@@ -250,6 +252,7 @@ set local check_function_bodies = off;
 \ir functions/tasks/take_results.sql
 \ir functions/tasks/tg_tasks__notify.sql
 \ir functions/tasks/tg_tasks__prepare.sql
+\ir functions/tasks/try_enqueue_batch.sql
 \ir functions/tokens/create_token.sql
 \ir functions/tokens/find_token.sql
 \ir functions/tokens/has_tokens.sql
@@ -299,6 +302,7 @@ set local check_function_bodies = off;
 \ir functions/work/log_work.sql
 \ir functions/work/move_work.sql
 \ir functions/work/tg_work_log__append_only.sql
+\ir functions/work/try_update_work_item.sql
 \ir functions/work/update_work_item.sql
 \ir functions/claims/complete_tasks.sql
 \ir functions/work/work_status.sql

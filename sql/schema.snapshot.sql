@@ -636,6 +636,7 @@ create table treadle.harness_actions (
   task_id uuid not null,
   status text not null default 'executing'::text,
   tries integer not null default 1,
+  redeliver boolean not null default false,
   token uuid not null,
   lease_until timestamp with time zone,
   next_try_at timestamp with time zone,
@@ -653,12 +654,14 @@ create table treadle.harness_actions (
 alter table treadle.harness_actions owner to treadle_owner;
 comment on table treadle.harness_actions is 'Action log: each decision is recorded once, before the harness acts on it.';
 comment on column treadle.harness_actions.tries is 'Number of calls of the callback since the action was taken or rerun.';
+comment on column treadle.harness_actions.redeliver is 'Whether the callback may be called again if its harness stops.';
 comment on column treadle.harness_actions.token is 'Lease of the process that executes it: new and random each time. Kept, so that a report may be repeated.';
 CREATE INDEX harness_actions_open_idx ON treadle.harness_actions USING btree (status) WHERE (status = ANY (ARRAY['executing'::text, 'waiting'::text]));
 
 -- table treadle.harness_agents
 create table treadle.harness_agents (
   agent_url text not null,
+  allowed boolean not null default true,
   allow_private boolean not null default false,
   nudged_at timestamp with time zone,
   nudge_error text,
@@ -668,7 +671,8 @@ create table treadle.harness_agents (
   constraint harness_agents_url_check CHECK (((octet_length(agent_url) >= 1) AND (octet_length(agent_url) <= 200))),
 );
 alter table treadle.harness_agents owner to treadle_owner;
-comment on table treadle.harness_agents is 'URLs of agents that the harness nudges. Only operators change them: an agent or a task cannot change where the harness connects.';
+comment on table treadle.harness_agents is 'URLs of agents that the harness may or may not nudge. Only operators change them: an agent or a task cannot change where the harness connects.';
+comment on column treadle.harness_agents.allowed is 'False if an operator forbids nudges, also to an agent on the host of a loopback server.';
 
 -- table treadle.harness_nudges
 create table treadle.harness_nudges (
@@ -744,8 +748,8 @@ create table treadle.projects (
   share numeric(10,3) not null default 1,
   created_at timestamp with time zone not null default clock_timestamp(),
   updated_at timestamp with time zone not null default clock_timestamp(),
-  constraint projects_label_check CHECK (((octet_length(label) >= 1) AND (octet_length(label) <= 200))),
-  constraint projects_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <=
+  constraint projects_label_check CHECK (((char_length(label) >= 1) AND (char_length(label) <= 200))),
+  constraint projects_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <=
 CASE
     WHEN (label IS NULL) THEN 200
     ELSE 210
@@ -842,9 +846,9 @@ create table treadle.replies (
   body bytea,
   created_at timestamp with time zone not null default clock_timestamp(),
   constraint replies_answer_check CHECK (((status IS NULL) = (body IS NULL))),
-  constraint replies_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 200))),
+  constraint replies_key_check CHECK (((char_length(key) >= 1) AND (char_length(key) <= 200))),
   constraint replies_pkey PRIMARY KEY (principal, key),
-  constraint replies_principal_check CHECK (((octet_length(principal) >= 1) AND (octet_length(principal) <= 200))),
+  constraint replies_principal_check CHECK (((char_length(principal) >= 1) AND (char_length(principal) <= 200))),
   constraint replies_status_check CHECK (((status >= 100) AND (status <= 599))),
 );
 alter table treadle.replies owner to treadle_owner;
@@ -2137,7 +2141,7 @@ create view treadle.harness_agent_status (
   created_by text,
 );
 alter view treadle.harness_agent_status owner to treadle_owner;
-comment on view treadle.harness_agent_status is 'Harness agents that operators allow to be nudged.';
+comment on view treadle.harness_agent_status is 'Harness agents that may be nudged.';
 comment on column treadle.harness_agent_status.agent_url is 'URL of the agent.';
 comment on column treadle.harness_agent_status.allow_private is 'Whether private addresses are allowed.';
 comment on column treadle.harness_agent_status.nudged_at is 'When it was nudged last.';
@@ -2392,7 +2396,7 @@ comment on column treadle.push_queue.thinking is 'Whether thinking was asked for
 comment on column treadle.push_queue.dispatched_at is 'When it was sent or given to an agent.';
 comment on column treadle.push_queue.task_id is 'Id that the agent gave the task.';
 comment on column treadle.push_queue.agent_url is 'URL of the agent that has it.';
-comment on column treadle.push_queue.attempts is 'Attempts used.';
+comment on column treadle.push_queue.attempts is 'How often it was sent, without answers that the agent is busy.';
 comment on column treadle.push_queue.last_error is 'Text of the last error.';
 comment on column treadle.push_queue.source is 'Where the task comes from, such as schedule or trigger.';
 comment on column treadle.push_queue.source_job is 'Name of the schedule, trigger or job.';
@@ -3452,12 +3456,12 @@ create function treadle.aggregate_spend(p_ids uuid[])
   owner treadle_owner
   without a comment
 
--- function treadle.allow_nudges(p_agent_url text, p_allow boolean, p_private boolean, p_actor text)
-create function treadle.allow_nudges(p_agent_url text, p_allow boolean DEFAULT true, p_private boolean DEFAULT false, p_actor text DEFAULT NULL::text)
+-- function treadle.allow_nudges(p_agent_url text, p_allow boolean, p_private boolean, p_actor text, p_only_new boolean)
+create function treadle.allow_nudges(p_agent_url text, p_allow boolean DEFAULT true, p_private boolean DEFAULT false, p_actor text DEFAULT NULL::text, p_only_new boolean DEFAULT false)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 bd6530d6d48e35fafbe7d82346f3b6d91b706d4fea5a6079b3b2369d3c72d14f
+  as sha256 436539c3e8ba9ba901b2df54208760692b91cd6ecba1a86c1b866668e39d38d5
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3658,10 +3662,10 @@ create function treadle.audit_tasks(p_rows tid[], p_what text, p_actor text)
 
 -- function treadle.begin_reply(p_key text, p_principal text, p_route text, p_hash text)
 create function treadle.begin_reply(p_key text, p_principal text, p_route text, p_hash text)
-  returns TABLE(status integer, headers jsonb, body bytea)
+  returns TABLE(status integer, headers jsonb, body bytea, problem jsonb)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 1bdd8c8cfd26d6307685950556618ab5713a07727cee8463474ef5486fe6325c
+  as sha256 6658d105dbd19ea73ba4cd96ac2c34b62530c8379bbfd2423accb22ed5d1329a
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3926,7 +3930,7 @@ create function treadle.check_actor(p_actor text, p_note text DEFAULT NULL::text
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 be7a45c5fde423a37829d8877d845f35bb4152f048ee67c4ce0a4c4eadd8c5da
+  as sha256 6c09e0a1bc73db74364201c2ede4d5b4bff75dcf050247a6a6b05e67afb471ae
   owner treadle_owner
   without a comment
 
@@ -3989,7 +3993,7 @@ create function treadle.check_decision(p_decision text, p_changes jsonb, p_actor
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 39cf632ec05680f4fe138faab0e30435d079ac14e1336d8145b89b7e59dc15af
+  as sha256 83b4c78e89412b28b1035da387347ecf05077418e3d9e1ea0cc62f97419bc653
   owner treadle_owner
   without a comment
 
@@ -4152,7 +4156,7 @@ create function treadle.check_project(p_name text, p_external_ref text)
   returns void
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0f195e5df7c520bc33420b2693ef9feb9b284527b1e14d8730c16415641a40d3
+  as sha256 1b1216c072fc8f1ba4c7cf7268ae7a138e2effeef374ba0a0dbd38d5c2316dfb
   owner treadle_owner
   without a comment
 
@@ -4550,7 +4554,7 @@ create function treadle.complete_harness_task(p_id uuid, p_token uuid, p_decisio
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b58024fb514731091c08cf3a3b391346439d052d0c37f675c028306296cd63fd
+  as sha256 7839559129b296f6e1aeea1c681e3d8ed65f3cf1fcb4a29d7c98493a02f789e0
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4819,7 +4823,7 @@ create function treadle.define_project(p_name text, p_settings jsonb DEFAULT '{}
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6b31c428cf511680a975b5a5979d80e18ae7837e34b580eb1e167d2be13a4bd6
+  as sha256 a6ef36c92eb76599e970ccd8469697d1496434b5732e07d9db79c18d768002ff
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -4859,7 +4863,7 @@ create function treadle.define_trigger(p_name text, p_settings jsonb, p_actor te
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0c2ba64a1cc9ff8a2e83f37a99f9e1f6df8645632822f44363e6e3cd3d040030
+  as sha256 2184f3efc74339200bd8cc2d2bac3c22d20cee321a4938b2809d2074cf3930f9
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5732,7 +5736,7 @@ create function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text DE
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 38c84cf5fbce735d68bbfbba8e310a565fdf47050d447083200d8b3f678ae0eb
+  as sha256 65bb438e85506e743e0a0e8d98b7160ba8880d45961223c824b5d7675a14dbab
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5963,7 +5967,7 @@ create function treadle.heartbeat_harness_task(p_id uuid, p_token uuid)
   returns timestamp with time zone
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 013ce65e6842b48b3b40c742b8ab57fb989838a08a0f7f5e9052cd22f1252c79
+  as sha256 355d9c85bac23ec5f45503aa23af825bff1f6581752ad62ee19520987a65ece3
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -5996,12 +6000,12 @@ create function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_poli
   owner treadle_owner
   without a comment
 
--- function treadle.interrupt_actions(p_limit integer)
-create function treadle.interrupt_actions(p_limit integer DEFAULT 100)
-  returns SETOF uuid
+-- function treadle.interrupt_actions(p_limit integer, p_max_tries integer)
+create function treadle.interrupt_actions(p_limit integer DEFAULT 100, p_max_tries integer DEFAULT 3)
+  returns TABLE(id uuid, status text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 4888a3436125b483f80c12f5ad80943b1183e614af1937d028fb202c9f26ccf7
+  as sha256 790bf0bd6cbe71fce41d9ec55b58b1a1595a3aa2b94f549f76ef863b9615a8c7
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -6229,6 +6233,15 @@ create function treadle.listen_events(p_name text, p_seconds double precision DE
   grant execute to treadle_observer
   grant execute to treadle_operator
   grant execute to treadle_worker
+
+-- function treadle.listen_for_trigger(p_kind text)
+create function treadle.listen_for_trigger(p_kind text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 5c37af9681c4bacdbcf669dc8266b5fe880de3ec3cda01f611581a84f38bb7eb
+  owner treadle_owner
+  without a comment
 
 -- function treadle.listen_webhooks()
 create function treadle.listen_webhooks()
@@ -6728,10 +6741,19 @@ create function treadle.next_schedule_at()
   returns timestamp with time zone
   language sql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e4cfa299989fe1e65bf868a706db20516421a1209a95065e7ffc9e7a562650f2
+  as sha256 efe7b639d410c568d31e1385ba1d73fbda64bc32b9d6ff23d1e6f3edd660238a
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
+
+-- function treadle.next_trigger_at()
+create function treadle.next_trigger_at()
+  returns timestamp with time zone
+  language sql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
+  as sha256 2c8466e0459d2faeace32f81139f0212f5dc2359102cff22da1f3f2b38e6d448
+  owner treadle_owner
+  without a comment
 
 -- function treadle.next_unconsumed_event(p_task treadle.tasks, p_event text, p_key text)
 create function treadle.next_unconsumed_event(p_task treadle.tasks, p_event text, p_key text)
@@ -7201,6 +7223,15 @@ create function treadle.probe_lanes(p_agent treadle.agents, p_queues text[], p_t
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 47ca7683b07946770a9b5974f3b1cd08b10910c07e11ae8f153cb0b8df602d88
+  owner treadle_owner
+  without a comment
+
+-- function treadle.problem(p_code text, p_message text, p_detail text, p_hint text)
+create function treadle.problem(p_code text, p_message text, p_detail text, p_hint text)
+  returns jsonb
+  language sql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 72a570dbfa1911b1b4a8498332b93db490858ba27f90e64959e7df0d74e501e7
   owner treadle_owner
   without a comment
 
@@ -8015,7 +8046,7 @@ create function treadle.renew_trigger_listener()
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 45b2b26f9805e9491ce5124f390a442b20d84fa0b06c1e5df3dd22e4746a1cde
+  as sha256 933c66eb9ee8bdf05bc84d54bf2127c706f70d3c7ef74cf345226b5a79cba031
   owner treadle_owner
   without a comment
 
@@ -8305,7 +8336,7 @@ create function treadle.resume_trigger(p_name text, p_actor text DEFAULT NULL::t
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e642bffa5dd9855afbb19f41b118d465d331d71924c7bac764b396c9d0396305
+  as sha256 fb6c4f35d86929f217beca81b3d4b6488318ec17ba8bc688eb6d20c5d54af309
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8827,7 +8858,7 @@ create function treadle.submit_push(p_request jsonb, p_source text, p_job text D
   returns TABLE(queue_id text, id uuid, "position" integer, state text, depth integer)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 e7695680442626eccf695e18f40e1353b70ec34040d457bbd6c77b76a456437a
+  as sha256 68a323227c9ecab47ea84575737a025d2547e2e8cb58d15a2742ea96e05e2b3a
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -8861,12 +8892,12 @@ create function treadle.suspend_task(p_id uuid, p_token uuid, p_children uuid[] 
   with a comment
   grant execute to treadle_worker
 
--- function treadle.take_actions(p_token uuid, p_limit integer, p_lease_s double precision)
-create function treadle.take_actions(p_token uuid, p_limit integer DEFAULT 10, p_lease_s double precision DEFAULT 60)
+-- function treadle.take_actions(p_token uuid, p_limit integer, p_lease_s double precision, p_redeliver boolean)
+create function treadle.take_actions(p_token uuid, p_limit integer DEFAULT 10, p_lease_s double precision DEFAULT 60, p_redeliver boolean DEFAULT false)
   returns TABLE(id uuid, agent_url text, payload jsonb, decision jsonb, tries integer, retry_count integer, created_at timestamp with time zone, completed_at timestamp with time zone)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 2435ae15e6badd7d8c7b3005440ab6f00f12e76ae0b1bfd64ad68384c46dfdda
+  as sha256 1150b3086f3fe4eec0939eb47091745c4c5fd23bc48f814ac28ba3eec2394fe3
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -8876,7 +8907,7 @@ create function treadle.take_nudges(p_limit integer DEFAULT 100, p_skip text[] D
   returns TABLE(agent_url text, task_id uuid, allow_private boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 f7a82b72ac93b2dd7b74a33963554b6a16ad0f76ed4c8afb82d8a978df5cd92d
+  as sha256 0998ad0341baaa142ae4bd85658eb9bb35d7cd7b9fdec05871e09ffe32fa4150
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -9044,6 +9075,15 @@ create function treadle.trigger_depth(p_event treadle.events)
   owner treadle_owner
   without a comment
 
+-- function treadle.trigger_kinds()
+create function treadle.trigger_kinds()
+  returns text[]
+  language sql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 9c07cb63cdab34c22768ecdaa1aa45acfc5328c7987df09e2aa8c7168657a088
+  owner treadle_owner
+  without a comment
+
 -- function treadle.trip_breaker(p_type text, p_seconds double precision, p_reason text, p_actor text)
 create function treadle.trip_breaker(p_type text, p_seconds double precision DEFAULT NULL::double precision, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
   returns timestamp with time zone
@@ -9053,6 +9093,28 @@ create function treadle.trip_breaker(p_type text, p_seconds double precision DEF
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
+
+-- function treadle.try_cancel_push(p_queue_id text, p_reason text, p_actor text)
+create function treadle.try_cancel_push(p_queue_id text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns TABLE(state text, problem jsonb)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 2a9cb447a49c9303d49a40b3f9482965d74f52d36316d4636f7632700ea1d66b
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+
+-- function treadle.try_enqueue_batch(p_queue text, p_type text, p_specs jsonb[], p_options jsonb, p_keys text[])
+create function treadle.try_enqueue_batch(p_queue text, p_type text, p_specs jsonb[], p_options jsonb DEFAULT '{}'::jsonb, p_keys text[] DEFAULT NULL::text[])
+  returns TABLE(id uuid, created boolean, problem jsonb)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 1f4b5808bdce93405b206778873e1e98e08566b5ed056c3e31571cbbb639c94c
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
 
 -- function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)
 create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.events, p_now timestamp with time zone)

@@ -13,9 +13,9 @@ create table treadle.projects (
   -- Tokens, budgets and options refer to a project by its unique name. Several projects of the work
   -- API may have the same name: the later ones get a number in `name` and keep theirs in `label`.
   constraint projects_name_check check (
-    octet_length(name) between 1 and case when label is null then 200 else 210 end
+    char_length(name) between 1 and case when label is null then 200 else 210 end
   ),
-  constraint projects_label_check check (octet_length(label) between 1 and 200),
+  constraint projects_label_check check (char_length(label) between 1 and 200),
   constraint projects_share_check check (share > 0 and share <= 1000000)
 );
 

@@ -52,8 +52,8 @@ create table treadle.replies (
   body        bytea,
   created_at  timestamptz not null default clock_timestamp(),
   constraint replies_pkey primary key (principal, key),
-  constraint replies_principal_check check (octet_length(principal) between 1 and 200),
-  constraint replies_key_check check (octet_length(key) between 1 and 200),
+  constraint replies_principal_check check (char_length(principal) between 1 and 200),
+  constraint replies_key_check check (char_length(key) between 1 and 200),
   constraint replies_status_check check (status between 100 and 599),
   constraint replies_answer_check check ((status is null) = (body is null))
 );

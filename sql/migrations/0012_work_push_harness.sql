@@ -112,6 +112,7 @@ create type treadle.dispatch_target as (
 
 create table treadle.harness_agents (
   agent_url      text not null,
+  allowed        boolean not null default true,
   allow_private  boolean not null default false,
   nudged_at      timestamptz,
   nudge_error    text,
@@ -122,8 +123,10 @@ create table treadle.harness_agents (
 );
 
 comment on table treadle.harness_agents is
-'URLs of agents that the harness nudges. Only operators change them: an agent or a task cannot '
-'change where the harness connects.';
+'URLs of agents that the harness may or may not nudge. Only operators change them: an agent or a '
+'task cannot change where the harness connects.';
+comment on column treadle.harness_agents.allowed is
+'False if an operator forbids nudges, also to an agent on the host of a loopback server.';
 
 create table treadle.harness_nudges (
   task_id    uuid not null,
@@ -139,6 +142,7 @@ create table treadle.harness_actions (
   task_id      uuid not null,
   status       text not null default 'executing',
   tries        integer not null default 1,
+  redeliver    boolean not null default false,
   token        uuid not null,
   lease_until  timestamptz,
   next_try_at  timestamptz,
@@ -163,6 +167,8 @@ with (fillfactor = 70);
 
 comment on table treadle.harness_actions is
 'Action log: each decision is recorded once, before the harness acts on it.';
+comment on column treadle.harness_actions.redeliver is
+'Whether the callback may be called again if its harness stops.';
 comment on column treadle.harness_actions.token is
 'Lease of the process that executes it: new and random each time. Kept, so that a report may be '
 'repeated.';

@@ -10,10 +10,11 @@ select
   harness_agents.created_at,
   harness_agents.created_by
 from treadle.harness_agents
-left join treadle.agents on harness_agents.agent_url = agents.id;
+left join treadle.agents on harness_agents.agent_url = agents.id
+where harness_agents.allowed;
 
 comment on view treadle.harness_agent_status is
-'Harness agents that operators allow to be nudged.';
+'Harness agents that may be nudged.';
 comment on column treadle.harness_agent_status.agent_url is 'URL of the agent.';
 comment on column treadle.harness_agent_status.allow_private is
 'Whether private addresses are allowed.';

@@ -101,7 +101,8 @@ comment on column treadle.push_queue.thinking is 'Whether thinking was asked for
 comment on column treadle.push_queue.dispatched_at is 'When it was sent or given to an agent.';
 comment on column treadle.push_queue.task_id is 'Id that the agent gave the task.';
 comment on column treadle.push_queue.agent_url is 'URL of the agent that has it.';
-comment on column treadle.push_queue.attempts is 'Attempts used.';
+comment on column treadle.push_queue.attempts is
+'How often it was sent, without answers that the agent is busy.';
 comment on column treadle.push_queue.last_error is 'Text of the last error.';
 comment on column treadle.push_queue.source is
 'Where the task comes from, such as schedule or trigger.';

@@ -108,11 +108,12 @@ def refused(field: Field) -> Iterator[Any]:
     else:
         yield entries(field, int(high) + 1)
         if field.kind == "names":
-            yield from ([""], ["x" * 201])
+            yield from ([""], ["é" * 201])
 
 
 def text(field: Field, count: float | None) -> str:
-    return LETTERS.get(field.wire, "x") * int(count or 0)
+    """Letters of two bytes: texts are limited in characters."""
+    return LETTERS.get(field.wire, "é") * int(count or 0)
 
 
 def entries(field: Field, count: int) -> list[Any]:

@@ -39,8 +39,10 @@ def decide(driver: Driver, task: Record, decision: Record | None = None) -> str:
     return str(driver.value(query, task["id"], task["token"], Jsonb(decision or {"do": 1})))
 
 
-def beat(driver: Driver, task: Record) -> None:
-    driver.rows("select treadle.heartbeat_harness_task(%s, %s)", task["id"], task["token"])
+def beat(driver: Driver, task: Record) -> object:
+    """Until when the claim lasts now; None if it was lost."""
+    query = "select treadle.heartbeat_harness_task(%s, %s)"
+    return driver.value(query, task["id"], task["token"])
 
 
 def requeue(driver: Driver) -> list[tuple[UUID, str, str]]:
@@ -65,15 +67,18 @@ def decided(driver: Driver, decision: Record | None = None) -> UUID:
     return found
 
 
-def take(driver: Driver, token: UUID | None = None, limit: int = 10) -> list[Record]:
+def take(
+    driver: Driver, token: UUID | None = None, limit: int = 10, *, redeliver: bool = False
+) -> list[Record]:
     """Take actions; each record has the token too."""
     token = token or uuid4()
-    found = driver.records("select * from treadle.take_actions(%s, %s)", token, limit)
+    query = "select * from treadle.take_actions(%s, %s, p_redeliver => %s)"
+    found = driver.records(query, token, limit, redeliver)
     return [{**each, "token": token} for each in found]
 
 
-def taken(driver: Driver) -> Record:
-    [action] = take(driver)
+def taken(driver: Driver, *, redeliver: bool = False) -> Record:
+    [action] = take(driver, redeliver=redeliver)
     return action
 
 

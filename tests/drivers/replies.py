@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import psycopg
+
 from tests.drivers.engine import Driver
 
 Row = tuple[Any, ...]
@@ -9,4 +11,12 @@ ASKED = ("k", "me", "POST /x", "hash")
 
 
 def begin(driver: Driver, *asked: str) -> list[Row]:
-    return driver.rows("select * from treadle.begin_reply(%s, %s, %s, %s)", *(asked or ASKED))
+    """The stored answer, if there is one; a problem is raised like an error of the server."""
+    query = "select * from treadle.begin_reply(%s, %s, %s, %s)"
+    rows = driver.rows(query, *(asked or ASKED))
+    for *_, problem in rows:
+        if problem is not None:
+            error = psycopg.DatabaseError(problem["message"])
+            error.sqlstate = problem["code"]
+            raise error
+    return [row[:-1] for row in rows]

@@ -10,6 +10,7 @@ secrets = Killers("access.test_looks_secret")
 actions = Killers("harness.test_harness_actions")
 foreign_tasks = Killers("harness.test_harness_foreign_tasks")
 tasks = Killers("harness.test_harness_tasks")
+redelivery = Killers("harness.test_harness_redelivery")
 
 pytestmark = pytest.mark.mutant
 
@@ -17,6 +18,31 @@ WRONG = (*FAILED, ValueError)
 STOPPED = (*WRONG, psycopg.Error)
 
 MUTANTS = {
+    "a callback that is repeated for ever": Mutant(
+        "interrupt_actions",
+        {"stopped.redeliver and stopped.tries < p_max_tries": "stopped.redeliver"},
+        redelivery.test_it_is_left_to_an_operator_after_its_last_try,
+    ),
+    "any callback that is repeated": Mutant(
+        "interrupt_actions",
+        {"stopped.redeliver and stopped.tries": "stopped.tries"},
+        redelivery.test_by_default_it_is_interrupted,
+    ),
+    "a late result after an operator has decided": Mutant(
+        "finish_action",
+        {"and v_action.tries > 0": ""},
+        redelivery.test_a_late_result_counts_until_it_is_taken_again_or_an_operator_decides,
+    ),
+    "nudges that an operator has forbidden": Mutant(
+        "take_nudges",
+        {"harness_agents.allowed\n      and ": ""},
+        actions.test_an_agent_that_no_operator_allowed_is_not_nudged,
+    ),
+    "nudges to the same host that an operator has forbidden": Mutant(
+        "allow_nudges",
+        {"not p_only_new\n    and ": ""},
+        actions.test_an_agent_that_no_operator_allowed_is_not_nudged,
+    ),
     "tasks that any agent may have": Mutant(
         "enqueue_harness_task",
         {"'assigned_agent', v_url": "'assigned_agent', null"},
@@ -101,7 +127,7 @@ MUTANTS = {
     ),
     "a lost claim that is not reported": Mutant(
         "heartbeat_harness_task",
-        {"perform treadle.raise_if_lost(p_id, v_verdict);": ""},
+        {"if v_verdict <> 'ok' then": "if false then"},
         lambda driver: tasks.test_a_lost_claim_cannot_change_the_task(driver, "beat"),
     ),
     "an action log that is not asked": Mutant(

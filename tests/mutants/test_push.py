@@ -39,12 +39,12 @@ MUTANTS = {
     ),
     "a full queue in other words": Mutant(
         "submit_push",
-        {"when sqlstate 'TR105' then": "when sqlstate 'TR999' then"},
+        {"if v_depth >= v_limit then": "if false then"},
         pushes.test_at_capacity_nothing_is_stored,
     ),
     "a full queue without its reason": Mutant(
         "submit_push",
-        {"'reason', 'queue_full', ": ""},
+        {"'reason', 'queue_full',": ""},
         pushes.test_at_capacity_nothing_is_stored,
     ),
     "a limit that the server sets back": Mutant(

@@ -8,10 +8,29 @@ from tests.drivers.mutants import FAILED, Killers, Mutant
 
 schedules = Killers("push.test_push_schedules")
 properties = Killers("queues.test_queue_properties")
+full = Killers("queues.test_full_queue_verdicts")
 
 pytestmark = pytest.mark.mutant
 
 MUTANTS = {
+    "a full queue that is an error in the log": Mutant(
+        "try_enqueue_batch",
+        {"when sqlstate 'TR105' then": "when sqlstate 'TR999' then"},
+        full.test_an_enqueue_beyond_the_limit_says_why_and_changes_nothing,
+        psycopg.Error,
+    ),
+    "a full push queue that is an error in the log": Mutant(
+        "try_submit_push",
+        {"when sqlstate 'TR105' then": "when sqlstate 'TR999' then"},
+        full.test_a_prompt_beyond_the_limit_says_why_and_changes_nothing,
+        psycopg.Error,
+    ),
+    "an ended entry that is an error in the log": Mutant(
+        "try_cancel_push",
+        {"when sqlstate 'TR102' then": "when sqlstate 'TR999' then"},
+        full.test_an_entry_that_has_ended_says_so,
+        psycopg.Error,
+    ),
     "a queue of a protocol like any other": Mutant(
         "define_queue",
         {"where queues.name = p_name and preset.name = p_name": "where false"},

@@ -15,12 +15,44 @@ bounds = Killers("triggers.test_trigger_bounds")
 queues = Killers("triggers.test_trigger_full_queues")
 templates = Killers("triggers.test_trigger_templates")
 triggers = Killers("triggers.test_triggers")
+wake = Killers("triggers.test_trigger_wake")
 
 pytestmark = pytest.mark.mutant
 
 WRONG = (*FAILED, ValueError)
 
 MUTANTS = {
+    "a new trigger whose first event notifies no scheduler": Mutant(
+        "define_trigger",
+        {"perform treadle.listen_for_trigger(v_new.on_event);": ""},
+        lambda driver: wake.test_the_first_event_of_a_trigger_notifies_the_schedulers(
+            driver, "defined"
+        ),
+    ),
+    "a resumed trigger whose first event notifies no scheduler": Mutant(
+        "resume_trigger",
+        {"perform treadle.listen_for_trigger(triggers.on_event)": "perform triggers.on_event"},
+        lambda driver: wake.test_the_first_event_of_a_trigger_notifies_the_schedulers(
+            driver, "resumed"
+        ),
+    ),
+    "a new trigger that takes the kinds of the others away": Mutant(
+        "listen_for_trigger",
+        {"unnest(event_listeners.kinds || excluded.kinds)": "unnest(excluded.kinds)"},
+        lambda driver: wake.test_the_first_event_of_a_trigger_notifies_the_schedulers(
+            driver, "defined"
+        ),
+    ),
+    "a renewal with the kinds from before a definition": Mutant(
+        "renew_trigger_listener",
+        {"values ('triggers', clock_timestamp(), '{}')": "select '', null, null where false"},
+        wake.test_a_renewal_keeps_the_kind_of_a_trigger_that_is_being_defined,
+    ),
+    "an event that is not final and is left to the next poll": Mutant(
+        "next_schedule_at",
+        {"treadle.next_trigger_at()": "null::timestamptz"},
+        wake.test_an_event_that_is_not_final_is_looked_at_again_soon,
+    ),
     "a kind of ours that anybody emits": Mutant(
         "builtin_event_kinds",
         {"'token.created', 'token.revoked',": ""},

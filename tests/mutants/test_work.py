@@ -10,12 +10,33 @@ projects = Killers("projects.test_projects")
 work = Killers("work.test_work")
 releases = Killers("work.test_work_releases")
 rules = Killers("work.test_work_rules")
+verdicts = Killers("work.test_work_verdicts")
 
 pytestmark = pytest.mark.mutant
 
 NEEDS = ("queued", "dispatched", "assigned_agent")
 
+BUSY = ({"status": "in_progress"}, "TR108", "already has a work item in progress")
+
 MUTANTS = {
+    "a busy agent that is an error in the log": Mutant(
+        "try_update_work_item",
+        {"or sqlstate 'TR108'": ""},
+        lambda driver: verdicts.test_a_refusal_is_a_row_with_a_problem_and_changes_nothing(
+            driver, *BUSY
+        ),
+        psycopg.Error,
+    ),
+    "an item that is read before its change": Mutant(
+        "try_update_work_item",
+        {
+            "  perform treadle.update_work_item(p_id, p_changes, p_actor, p_acting_agent, "
+            "p_stale_s);\n": "",
+            "  where work_items.id = p_id;\n": "  where work_items.id = p_id;\n  perform "
+            "treadle.update_work_item(p_id, p_changes, p_actor, p_acting_agent, p_stale_s);\n",
+        },
+        verdicts.test_of_two_dispatches_at_once_each_is_shown_its_own_agent,
+    ),
     "claims that take work items": Mutant(
         "open_lanes",
         {"and queues.assignment <> 'manual'": ""},

@@ -73,15 +73,15 @@ stable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if not coalesce(octet_length(btrim(p_actor)) > 0 and octet_length(p_actor) <= 200, false) then
+  if not coalesce(char_length(btrim(p_actor)) > 0 and char_length(p_actor) <= 200, false) then
     perform treadle.raise_error(
-      'actor must be 1 to 200 bytes long',
+      'actor must have 1 to 200 characters',
       jsonb_build_object('argument', 'actor'),
       'Pass a stable name for the person or program that makes the call.'
     );
-  elsif octet_length(p_note) > 10000 then
+  elsif char_length(p_note) > 10000 then
     perform treadle.raise_error(
-      format('note has %s bytes, 10000 are allowed', octet_length(p_note)),
+      format('note has %s characters, 10000 are allowed', char_length(p_note)),
       jsonb_build_object('argument', 'note'),
       'Put longer text into the answer, or store it elsewhere.'
     );

@@ -79,6 +79,27 @@ begin
 end;
 $$;
 
+-- problem: return an error as a json object, for functions that return refusals.
+--
+-- PostgreSQL logs every error that reaches a client, with its context. Functions named try_* call
+-- another function, and return the refusals that ordinary requests meet in a column named problem.
+-- The change is rolled back, and nothing is logged.
+create or replace function treadle.problem(
+  p_code text, p_message text, p_detail text, p_hint text
+)
+returns jsonb
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select jsonb_build_object(
+    'code', p_code,
+    'message', p_message,
+    'detail', coalesce(nullif(p_detail, ''), '{}')::jsonb,
+    'hint', nullif(p_hint, '')
+  )
+$$;
+
 -- constraint_message: describe a constraint violation by the names of the columns.
 --
 -- PostgreSQL names only the constraint, which does not tell callers which value is wrong. Returns

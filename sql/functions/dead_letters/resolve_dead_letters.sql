@@ -62,10 +62,10 @@ begin
       'to',
       case
         when p_decision = 'escalate'
-          then coalesce(octet_length(btrim(p_to)) > 0 and octet_length(p_to) <= 200, false)
+          then coalesce(char_length(btrim(p_to)) > 0 and char_length(p_to) <= 200, false)
         else p_to is null
       end,
-      'to must be a name of 1 to 200 bytes and is for escalate only'
+      'to must be a name of 1 to 200 characters and is for escalate only'
     )
   ) as rules (argument, good, words)
   where rules.good is not true

@@ -1,11 +1,11 @@
 -- complete_harness_task: store the decision of an agent and complete its task.
 --
--- A repeated call changes nothing and says already. p_allow_secrets: store the decision even if it
--- seems to contain a credential.
+-- A repeated call changes nothing and says already; stale means that the claim was superseded.
+-- p_allow_secrets: store the decision even if it seems to contain a credential.
 --
 -- Concurrency: as complete_tasks.
 -- Lock order:  tasks.
--- Raises:      TR001 invalid argument, TR002 too large, TR101 claim lost, TR111 secret refused.
+-- Raises:      TR001 invalid argument, TR002 too large, TR111 secret refused.
 
 create or replace function treadle.complete_harness_task(
   p_id        uuid,
@@ -26,12 +26,15 @@ begin
     );
   end if;
   perform treadle.reject_secret(p_decision, 'decision') where p_allow_secrets is not true;
-  return treadle.complete_task(p_id, p_token, p_decision);
+  return (
+    select ended.verdict
+    from treadle.complete_tasks(array[p_id], array[p_token], array[p_decision]) as ended
+  );
 end;
 $$;
 
 comment on function treadle.complete_harness_task(uuid, uuid, jsonb, boolean) is
-'Complete a harness task with the decision of its agent; returns completed or already.';
+'Complete a harness task with the decision of its agent; returns completed, already or stale.';
 
 grant execute on function treadle.complete_harness_task(uuid, uuid, jsonb, boolean) to
 treadle_worker;

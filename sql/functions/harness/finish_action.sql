@@ -1,9 +1,10 @@
 -- finish_action: record how an action ended: done, failed, or interrupted.
 --
 -- done completes the task. failed schedules another try after 10 s, 20 s, 40 s and so on, up to
--- p_max_tries. A late result is also accepted for an action marked as interrupted, unless an
--- operator has decided about it. A repeated call changes nothing. Returns the current status of the
--- action, or lost.
+-- p_max_tries. interrupted leaves the decision to an operator, unless the callback is safe to
+-- repeat. A late result is also accepted for an action marked as interrupted, or one that waits to
+-- be redelivered, unless an operator has decided about it. A repeated call changes nothing. Returns
+-- the current status of the action, or lost.
 --
 -- Concurrency: the rows are locked; the token is checked on the locked row.
 -- Lock order:  tasks, harness_actions, results.
@@ -78,18 +79,26 @@ begin
   for no key update;
   if not found then
     return 'lost';
-  elsif v_action.status not in ('executing', 'interrupted') then
+  elsif v_action.status not in ('executing', 'interrupted') and not (
+    -- An operator who runs it again sets the tries back.
+    v_action.status = 'waiting' and v_action.redeliver and v_action.tries > 0
+    and p_outcome = 'done'
+  ) then
     return v_action.status;
   end if;
 
   v_to := case
-    when p_outcome = 'failed' and v_action.tries < p_max_tries then 'waiting' else p_outcome
+    when v_action.tries < p_max_tries
+      and (p_outcome = 'failed' or p_outcome = 'interrupted' and v_action.redeliver)
+      then 'waiting'
+    else p_outcome
   end;
   update treadle.harness_actions
   set
     status = v_to,
     lease_until = null,
     next_try_at = case
+      when v_to = 'waiting' and p_outcome = 'interrupted' then v_now
       when v_to = 'waiting'
         then v_now + make_interval(secs => least(3600, 5 * power(2, least(v_action.tries, 12))))
     end,

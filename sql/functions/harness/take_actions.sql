@@ -2,7 +2,9 @@
 --
 -- These are new results, oldest first, and failed callbacks that are due again. A task that is
 -- already in the log is not returned a second time. A repeated call with the same token returns
--- the same actions. An output that is not a decision is returned as it is.
+-- the same actions. An output that is not a decision is returned as it is. p_redeliver
+-- says that the callback may be called again if this harness stops before it has recorded the
+-- outcome.
 --
 -- Concurrency: rows locked by another session are skipped; the primary key of the log prevents
 -- duplicates.
@@ -10,9 +12,10 @@
 -- Raises:      TR001 invalid argument.
 
 create or replace function treadle.take_actions(
-  p_token    uuid,
-  p_limit    integer default 10,
-  p_lease_s  double precision default 60
+  p_token      uuid,
+  p_limit      integer default 10,
+  p_lease_s    double precision default 60,
+  p_redeliver  boolean default false
 )
 returns table (
   id uuid, agent_url text, payload jsonb, decision jsonb, tries integer, retry_count integer,
@@ -50,7 +53,7 @@ begin
     update treadle.harness_actions
     set
       status = 'executing', tries = harness_actions.tries + 1, token = p_token,
-      lease_until = v_until, next_try_at = null, started_at = v_now
+      redeliver = p_redeliver, lease_until = v_until, next_try_at = null, started_at = v_now
     where harness_actions.ctid = any (
       array(
         select due.ctid
@@ -63,8 +66,10 @@ begin
     );
     get diagnostics v_again = row_count;
 
-    insert into treadle.harness_actions (task_id, token, lease_until, started_at, decision)
-    select done.id, p_token, v_until, v_now, coalesce(done.output, 'null')
+    insert into treadle.harness_actions (
+      task_id, token, redeliver, lease_until, started_at, decision
+    )
+    select done.id, p_token, p_redeliver, v_until, v_now, coalesce(done.output, 'null')
     from (
       select tasks.id, tasks.output, tasks.completed_at
       from treadle.results
@@ -93,7 +98,8 @@ begin
 end;
 $$;
 
-comment on function treadle.take_actions(uuid, integer, double precision) is
+comment on function treadle.take_actions(uuid, integer, double precision, boolean) is
 'Take harness results to act on: each is in the action log before it is returned.';
 
-grant execute on function treadle.take_actions(uuid, integer, double precision) to treadle_producer;
+grant execute on function treadle.take_actions(uuid, integer, double precision, boolean) to
+treadle_producer;

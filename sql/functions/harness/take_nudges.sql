@@ -38,7 +38,8 @@ begin
     ) as waiting
     left join treadle.harness_nudges on waiting.id = harness_nudges.task_id
     where
-      harness_agents.agent_url <> all (p_skip)
+      harness_agents.allowed
+      and harness_agents.agent_url <> all (p_skip)
       and coalesce(harness_nudges.attempt < waiting.attempt, true)
     order by waiting.id
     limit p_limit

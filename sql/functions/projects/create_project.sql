@@ -30,13 +30,15 @@ immutable
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if not coalesce(octet_length(p_name) <= 200 and p_name ~ '\S', false) then
+  if not coalesce(char_length(p_name) <= 200 and p_name ~ '\S', false) then
     perform treadle.raise_error(
-      'the name of a project must be 1 to 200 bytes long', jsonb_build_object('argument', 'name')
+      'the name of a project must have 1 to 200 characters',
+      jsonb_build_object('argument', 'name')
     );
-  elsif octet_length(p_external_ref) > 1000 then
+  elsif char_length(p_external_ref) > 1000 then
     perform treadle.raise_error(
-      'external_ref must be at most 1000 bytes long', jsonb_build_object('argument', 'external_ref')
+      'external_ref must have at most 1000 characters',
+      jsonb_build_object('argument', 'external_ref')
     );
   end if;
 end;

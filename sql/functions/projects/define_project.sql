@@ -47,7 +47,7 @@ exception
         treadle.constraint_message(sqlerrm, v_constraint, v_column)
       ),
       jsonb_build_object('argument', 'project'),
-      'A name has 1 to 200 bytes; a share is above 0 and at most 1000000.'
+      'A name has 1 to 200 characters; a share is above 0 and at most 1000000.'
     );
 end;
 $$;

@@ -149,11 +149,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  v_spec jsonb := treadle.push_spec(p_request);
-  v_kind record;
-  v_task treadle.tasks;
-  v_id   uuid;
-  v_full jsonb;
+  v_spec  jsonb := treadle.push_spec(p_request);
+  v_kind  record;
+  v_task  treadle.tasks;
+  v_id    uuid;
+  v_depth integer;
+  v_limit integer;
 begin
   perform treadle.ensure_durable();
   perform treadle.ensure_push_queue(p_max_depth, p_max_attempts);
@@ -168,23 +169,26 @@ begin
   on conflict (name) do update set touched = locks.touched + 1;
   v_task.created_at := treadle.clock();
   v_task.rank := treadle.push_rank(v_task, v_task.created_at);
-  begin
-    select made.id
-    into v_id
-    from treadle.store_tasks(array[v_task], array[v_kind.rest], array[v_spec]) as made;
-  exception
-    when sqlstate 'TR105' then
-      get stacked diagnostics v_full = pg_exception_detail;
-      perform treadle.raise_error(
-        format(
-          'Queue is full. Please try again later. %s of at most %s tasks are waiting.',
-          v_full ->> 'depth', v_full ->> 'limit'
-        ),
-        v_full || jsonb_build_object('reason', 'queue_full', 'max_size', v_full -> 'limit'),
-        'Try again later, or start the server with a larger TREADLE_QUEUE_MAX_SIZE.',
-        'TR105'
-      );
-  end;
+  -- Under the lock this is exact; check_depth counts once more.
+  v_depth := treadle.queue_depth('push');
+  select queues.max_depth into v_limit from treadle.queues where queues.name = 'push';
+  if v_depth >= v_limit then
+    perform treadle.raise_error(
+      format(
+        'Queue is full. Please try again later. %s of at most %s tasks are waiting.',
+        v_depth, v_limit
+      ),
+      jsonb_build_object(
+        'queue', 'push', 'depth', v_depth, 'limit', v_limit, 'reason', 'queue_full',
+        'max_size', v_limit
+      ),
+      'Try again later, or start the server with a larger TREADLE_QUEUE_MAX_SIZE.',
+      'TR105'
+    );
+  end if;
+  select made.id
+  into v_id
+  from treadle.store_tasks(array[v_task], array[v_kind.rest], array[v_spec]) as made;
 
   return query
   select

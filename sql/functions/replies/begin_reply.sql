@@ -3,12 +3,13 @@
 -- select * from treadle.begin_reply('key', 'me', 'POST /v1/tasks', 'hash');
 --
 -- No row: handle the request and call save_reply, both in this transaction. A row: send that
--- response and do nothing else.
+-- response and do nothing else; if it has a problem, the request is refused.
 --
 -- Concurrency: the row of the key is locked until the transaction ends; a second request with the
 -- key is rejected meanwhile. A stored response is read without a lock.
 -- Lock order:  replies, before everything else in the request; waits at most 100 ms.
--- Raises:      TR001 invalid argument, TR112 another request had the key, TR113 in flight.
+-- Raises:      TR001 invalid argument. The problems are TR112, another request had the key, and
+-- TR113, a request with the key is in progress.
 
 -- reply_age: return how long a response is kept.
 create or replace function treadle.reply_age()
@@ -87,7 +88,7 @@ create or replace function treadle.begin_reply(
   p_route      text,
   p_hash       text
 )
-returns table (status integer, headers jsonb, body bytea)
+returns table (status integer, headers jsonb, body bytea, problem jsonb)
 language plpgsql
 volatile
 security definer
@@ -96,34 +97,35 @@ as $$
 declare
   v_reply treadle.replies;
 begin
-  if not coalesce(octet_length(p_key) between 1 and 200, false) then
+  if not coalesce(char_length(p_key) between 1 and 200, false) then
     perform treadle.raise_error(
-      'Idempotency-Key must be 1 to 200 bytes long', jsonb_build_object('argument', 'key'),
+      'Idempotency-Key must have 1 to 200 characters', jsonb_build_object('argument', 'key'),
       'Use a UUID, for example.'
     );
   end if;
   select stored.* into v_reply from treadle.stored_reply(p_principal, p_key) as stored;
   if not found then
     if not treadle.lock_reply(p_key, p_principal, p_route, p_hash) then
-      perform treadle.raise_error(
-        'a request with this Idempotency-Key is in progress',
-        jsonb_build_object('retry_after_s', 1),
-        'Wait a moment, then send the request again.',
-        'TR113'
+      problem := treadle.problem(
+        'TR113', 'a request with this Idempotency-Key is in progress', '{"retry_after_s": 1}',
+        'Wait a moment, then send the request again.'
       );
+      return next;
+      return;
     end if;
     -- Read again under the lock: the response may have been stored in between.
     select stored.* into v_reply from treadle.stored_reply(p_principal, p_key) as stored;
   end if;
   if found and (v_reply.route, v_reply.hash) is distinct from (p_route, p_hash) then
-    perform treadle.raise_error(
-      'this Idempotency-Key was used with a different request',
-      jsonb_build_object('route', v_reply.route, 'answered_at', v_reply.created_at),
-      'Use a new key for each request; reuse a key only to repeat the same request.',
-      'TR112'
+    problem := treadle.problem(
+      'TR112', 'this Idempotency-Key was used with a different request',
+      jsonb_build_object('route', v_reply.route, 'answered_at', v_reply.created_at)::text,
+      'Use a new key for each request; reuse a key only to repeat the same request.'
     );
+    return next;
+    return;
   end if;
-  return query select v_reply.status, v_reply.headers, v_reply.body
+  return query select v_reply.status, v_reply.headers, v_reply.body, null::jsonb
   where v_reply.status is not null;
 end;
 $$;

@@ -12,7 +12,7 @@
 --
 -- Concurrency: one row; concurrent calls run one after another. Events from before the trigger was
 -- created do not count.
--- Lock order:  event_readers, tasks, lanes, dags (rolled back), triggers.
+-- Lock order:  event_readers, tasks, lanes, dags (rolled back), event_listeners, triggers.
 -- Raises:      TR001 invalid argument, TR202 unknown queue, TR203 unknown type, and what
 --              enqueue_tasks and create_dag raise.
 
@@ -134,6 +134,48 @@ begin
 end;
 $$;
 
+-- trigger_kinds: return the event kinds that active triggers fire on, in order.
+create or replace function treadle.trigger_kinds()
+returns text[]
+language sql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+  select array(
+    select distinct triggers.on_event
+    from treadle.triggers
+    where triggers.paused_at is null
+    order by triggers.on_event
+  )
+$$;
+
+-- listen_for_trigger: request NOTIFY for the event kind of a trigger, and wake the schedulers.
+--
+-- The request commits together with the trigger, so that the first event already wakes a scheduler.
+-- Schedulers renew it, see renew_trigger_listener.
+--
+-- Lock order:  event_listeners.
+create or replace function treadle.listen_for_trigger(p_kind text)
+returns void
+language plpgsql
+volatile
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into treadle.event_listeners (name, listening_until, kinds)
+  values ('triggers', clock_timestamp() + interval '60 seconds', array[p_kind])
+  on conflict (name) do update
+  set
+    listening_until = greatest(event_listeners.listening_until, excluded.listening_until),
+    kinds = array(
+      select distinct kind
+      from unnest(event_listeners.kinds || excluded.kinds) as kind
+      order by kind
+    );
+  perform pg_notify('treadle_schedules', '');
+end;
+$$;
+
 create or replace function treadle.define_trigger(
   p_name       text,
   p_settings   jsonb,
@@ -157,6 +199,7 @@ begin
   v_new := treadle.merge_trigger_settings(v_old, p_name, p_settings, v_actor);
   perform treadle.check_trigger(v_new);
   perform treadle.check_template(v_new);
+  perform treadle.listen_for_trigger(v_new.on_event);
 
   insert into treadle.triggers (
     id, name, description, on_event, filter, template, failure_rate, max_depth, max_per_hour,

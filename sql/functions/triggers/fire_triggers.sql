@@ -6,7 +6,8 @@
 -- Concurrency: one session reads at a time; others return at once. The reader's cursor moves in the
 -- same transaction that enqueues, so each event counts exactly once. Events of uncommitted
 -- transactions are waited for and never skipped.
--- Lock order:  event_readers (skips locked rows), tasks, lanes, dags, triggers, then the history.
+-- Lock order:  event_readers (skips locked rows), event_listeners, tasks, lanes, dags, triggers,
+-- then the history.
 
 -- fire_events: fire all triggers that match these events, in the order of the events.
 --
@@ -108,7 +109,8 @@ $$;
 
 -- renew_trigger_listener: register as a listener for the event kinds of triggers.
 --
--- Concurrency: the caller has locked the cursor of the reader: one session at a time.
+-- Concurrency: the row is locked before the kinds are read, so that the kind of a trigger that is
+-- being defined is not lost.
 -- Lock order:  event_listeners.
 create or replace function treadle.renew_trigger_listener()
 returns void
@@ -118,22 +120,20 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
-declare
-  v_kinds text[] := array(
-    select distinct triggers.on_event
-    from treadle.triggers
-    where triggers.paused_at is null
-    order by triggers.on_event
-  );
 begin
-  if not exists (
+  if exists (
     select from treadle.event_listeners
     where
-      event_listeners.name = 'triggers' and event_listeners.kinds = v_kinds
+      event_listeners.name = 'triggers'
+      and event_listeners.kinds = treadle.trigger_kinds()
       and event_listeners.listening_until > clock_timestamp() + interval '30 seconds'
   ) then
-    perform treadle.listen_events('triggers', 60, v_kinds);
+    return;
   end if;
+  insert into treadle.event_listeners (name, listening_until, kinds)
+  values ('triggers', clock_timestamp(), '{}')
+  on conflict (name) do update set kinds = event_listeners.kinds;
+  perform treadle.listen_events('triggers', 60, treadle.trigger_kinds());
 end;
 $$;
 

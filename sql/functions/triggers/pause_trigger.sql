@@ -38,7 +38,7 @@ comment on function treadle.pause_trigger(text, text, text) is
 
 -- resume_trigger: resume a paused trigger; it fires on new events only.
 --
--- Lock order:  event_readers, triggers.
+-- Lock order:  event_readers, event_listeners, triggers.
 -- Raises:      TR212 unknown trigger.
 create or replace function treadle.resume_trigger(p_name text, p_actor text default null)
 returns void
@@ -51,6 +51,10 @@ declare
   v_trigger treadle.triggers;
 begin
   perform treadle.ensure_trigger_reader();
+  -- Before the trigger is locked: see the lock order.
+  perform treadle.listen_for_trigger(triggers.on_event)
+  from treadle.triggers
+  where triggers.name = p_name and triggers.paused_at is not null;
   v_trigger := treadle.find_trigger(p_name);
   if v_trigger.paused_at is null then
     return;

@@ -111,6 +111,8 @@ def make_app(treadle: Treadle, *, local: bool = False, hosts: Iterable[str] = ()
     )
     app.state.stopping = anyio.Event()
     app.state.treadle = treadle
+    app.state.local = local
+    app.state.nudged_agents = set()
     app.state.batcher = RequestBatcher(treadle.db)
     app.state.feed = EventBroadcaster(treadle, treadle.settings.sse_max)
     problems.install(app)

@@ -229,11 +229,8 @@ class RequestBatcher:
         return [_next(found[agent]) for agent in agents]
 
     async def _complete(self, _: None, tasks: list[Completion]) -> list[str]:
-        """The verdict of each; a single one raises the error that says why it is rejected."""
-        db = self._db
-        if len(tasks) == 1:
-            return [await db.claims.complete_one(*tasks[0])]
-        others = await db.claims.complete(
+        """The verdict of each."""
+        others = await self._db.claims.complete(
             [(task.id, task.token) for task in tasks],
             [task.output for task in tasks],
             [0] * len(tasks),
@@ -252,7 +249,7 @@ def _next(found: list[Claim] | BaseException) -> Sequence[Claim] | BaseException
 async def enqueue_all(db: Database, place: BatchKey, tasks: list[BatchedTask]) -> list[Enqueued]:
     """Enqueue tasks with the same queue, type and options."""
     keys = [task.key for task in tasks]
-    return await db.tasks.enqueue_batch(
+    return await db.tasks.try_enqueue_batch(
         place.queue,
         place.type,
         specs=[task.spec for task in tasks],

@@ -8,14 +8,16 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import structlog
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from treadle.api.access import HARNESS, HARNESS_TASK, Access, Config, requires
 from treadle.api.bodies import Text
 from treadle.api.problems import answers
+from treadle.errors import Forbidden
 from treadle.json import clean_text
+from treadle.services.outbound import is_loopback_url
 
 Status = Literal["pending", "claimed", "completed", "done", "failed"]
 log = structlog.get_logger(__name__)
@@ -149,9 +151,10 @@ class Task(BaseModel):
     responses={200: {"model": StoredTask, "description": "Stored before"}, **answers(503)},
 )
 async def enqueue(
-    task: NewHarnessTask, access: Add, config: Config, response: Response
+    task: NewHarnessTask, request: Request, access: Add, config: Config, response: Response
 ) -> StoredTask:
     """Store a task for an agent, and nudge the agent if that is allowed."""
+    await _allow_local_nudges(request, access, task.agent_url)
     task_id, created = await access.db.harness.enqueue(
         task.agent_url, task.payload, task_id=task.task_id, secrets=config.harness_secrets
     )
@@ -241,3 +244,26 @@ async def result(hint: Hint, access: Claim) -> Hint:
     """Nudge the harness to read results at once. The id is a hint and is not looked up."""
     await access.db.harness.wake()
     return hint
+
+
+async def _allow_local_nudges(request: Request, access: Access, agent_url: str) -> None:
+    """Allow nudges to an agent on the host of a loopback server, unless an operator forbids them.
+
+    The caller must have the scope admin, which may allow nudges anyway.
+    """
+    state = request.app.state
+    if (
+        not state.local
+        or agent_url in state.nudged_agents
+        or not access.caller.may("admin")
+        or not is_loopback_url(agent_url)
+    ):
+        return
+    try:
+        await access.db.harness.allow_nudges(
+            agent_url, private=True, actor=access.caller.name, only_new=True
+        )
+    except Forbidden as error:
+        # The login of the server is not an operator.
+        log.info("harness.nudges_not_allowed", agent_url=agent_url, error=str(error))
+    state.nudged_agents.add(agent_url)

@@ -278,14 +278,14 @@ async def update_work(
         access.caller.check_agent((await access.db.work.get(item_id))["assigned_agent"])
 
     async def effect(db: Database) -> Response:
-        await db.work.update(
+        row = await db.work.update(
             item_id,
             changes,
             actor=access.caller.name,
             as_agent=access.caller.agent,
             stale_s=config.work_stale_s,
         )
-        return json_response(json_row(_shown(await db.work.get(item_id))))
+        return json_response(json_row(_shown(row)))
 
     return await once(effect)
 

@@ -70,6 +70,12 @@ def run(
         int | None,
         typer.Option(metavar="N", help="Attempts of a callback that fails; default: 3."),
     ] = None,
+    redeliver: Annotated[
+        bool,
+        typer.Option(
+            "--redeliver", help="The callback is safe to repeat: call it again after a crash."
+        ),
+    ] = False,
     *,
     process: common.Process,
 ) -> None:
@@ -79,9 +85,12 @@ def run(
     Examples:
       treadle harness run my_module:act
       treadle harness run my_module:act --drain-every 2 --slots 1
+      treadle harness run my_module:act --redeliver
 
     A plain function runs in a thread, an async one on the event loop. If it raises, it is called
-    again later. Any number of harnesses may run; SIGTERM stops one after its current callbacks.
+    again later. If the harness is killed meanwhile, an operator decides (treadle harness retry),
+    unless the callback is safe to repeat. Any number of harnesses may run; SIGTERM stops one after
+    its current callbacks.
     """
     from treadle.cli.worker import exit_with_threads, load_function
     from treadle.settings import load_settings
@@ -96,11 +105,13 @@ def run(
     found = load_function(callback)
     with common.database() as url:
         common.probe(url, within_s=settings.connect_timeout_s)
-        common.run(_serve(url, settings, found, process.health_file), fast=True)
+        common.run(_serve(url, settings, found, redeliver, process.health_file), fast=True)
     exit_with_threads()
 
 
-async def _serve(url: str, settings: Any, callback: Callback, health_file: Path | None) -> None:
+async def _serve(
+    url: str, settings: Any, callback: Callback, redeliver: bool, health_file: Path | None
+) -> None:
     from treadle.app import Treadle
     from treadle.services.harness import Harness
 
@@ -108,6 +119,7 @@ async def _serve(url: str, settings: Any, callback: Callback, health_file: Path 
     async with app.service(Harness, health_file=health_file, signals=True) as service:
         assert isinstance(service, Harness)
         service.callback = callback
+        service.redeliver = redeliver
         await service.run()
 
 

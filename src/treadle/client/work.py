@@ -25,7 +25,7 @@ STALE = timedelta(minutes=30)
 PAGE = 200
 IN_FLIGHT = "request-in-flight"
 # The maximum size of notes on the server.
-NOTES_BYTES = 20_000
+NOTES_CHARACTERS = 20_000
 
 
 class WorkQueue:
@@ -251,16 +251,15 @@ def _path(work_item_id: str) -> str:
 
 def _fitting(text: str) -> str:
     """Return notes that the server accepts: a rejected report would repeat the work."""
-    kept = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace")
-    return kept[:NOTES_BYTES].decode(errors="ignore")
+    kept = text.replace("\0", "\N{REPLACEMENT CHARACTER}")[:NOTES_CHARACTERS]
+    return kept.encode(errors="replace").decode()
 
 
 def _noted(old: str | None, note: str) -> str:
     """Append a note to notes; the beginning is removed if the result is too long."""
     if not old:
         return note
-    room = NOTES_BYTES - len(f"\n{note}".encode())
-    kept = old.encode()
-    if len(kept) > room:
-        old = "…" + kept[len("…".encode()) - room :].decode(errors="ignore")
+    room = NOTES_CHARACTERS - len(f"\n{note}")
+    if len(old) > room:
+        old = "…" + old[1 - room :]
     return f"{old}\n{note}"

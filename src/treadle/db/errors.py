@@ -1,14 +1,16 @@
 """Translate the errors of psycopg by SQLSTATE, and detect lost connections."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
 from treadle.errors import (
+    ClaimLost,
     DatabaseError,
     Forbidden,
     InvalidArgument,
@@ -91,6 +93,23 @@ def to_treadle_error(error: psycopg.Error) -> TreadleError:
         # The other lines may contain the values that were sent.
         return InvalidArgument(str(error).strip().partition("\n")[0])
     return DatabaseError(diag.message_primary or str(error).strip(), sqlstate=state)
+
+
+def raise_problem(problem: Mapping[str, Any] | None) -> None:
+    """Raise the error of a refusal that a function returned in its column `problem`."""
+    if problem is not None:
+        raise _BY_SQLSTATE[problem["code"]](
+            problem["message"], hint=problem["hint"], **problem["detail"]
+        )
+
+
+def claim_lost(task_id: UUID) -> ClaimLost:
+    """Return the error for a claim that was superseded."""
+    return ClaimLost(
+        f"the claim on task {task_id} is no longer valid",
+        hint="Discard the result: another agent has the task, or it was cancelled or has ended.",
+        task_id=str(task_id),
+    )
 
 
 def _detail(diag: psycopg.errors.Diagnostic) -> dict[str, Any]:

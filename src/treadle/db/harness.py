@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from treadle.db.calls import Calls, RawJson, Record
+from treadle.db.errors import claim_lost
 from treadle.errors import NotFound, TaskNotFound
 from treadle.json import encode
 
@@ -115,7 +116,9 @@ class Harness:
         rows = await self._calls.call(
             "select treadle.heartbeat_harness_task(%b, %b)", task_id, token
         )
-        until: datetime = rows[0][0]
+        until: datetime | None = rows[0][0]
+        if until is None:
+            raise claim_lost(task_id)
         return until
 
     async def complete(
@@ -129,7 +132,7 @@ class Harness:
             RawJson(encode(dict(decision), name="decision")),
             secrets,
         )
-        return str(rows[0][0])
+        return _kept(task_id, rows[0][0])
 
     async def fail(self, task_id: UUID, token: UUID, error: str, *, retry: bool = True) -> str:
         """Fail an attempt; return the new state of the task, or `already`.
@@ -137,13 +140,13 @@ class Harness:
         The class is always `error`: a rate limit found in the text would stop other agents.
         """
         rows = await self._calls.call(
-            "select treadle.fail_task(%b, %b, %b, 'error', %b)",
-            task_id,
-            token,
-            error,
-            "retry" if retry else "fail",
+            "select verdict from treadle.fail_tasks(%b, %b, '{error}', %b, %b)",
+            [task_id],
+            [token],
+            [error],
+            ["retry" if retry else "fail"],
         )
-        return str(rows[0][0])
+        return _kept(task_id, rows[0][0])
 
     async def wake(self) -> None:
         await self._calls.call("select treadle.notify_harness()")
@@ -159,13 +162,16 @@ class Harness:
         )
         return [Requeued(*row) for row in rows]
 
-    async def take_actions(self, token: UUID, limit: int, lease_s: float) -> list[Action]:
+    async def take_actions(
+        self, token: UUID, limit: int, lease_s: float, *, redeliver: bool = False
+    ) -> list[Action]:
         """Take decisions to act on and log them; if the call fails, repeat it with the token."""
         rows = await self._calls.call(
-            f"select {_ACTION} from treadle.take_actions(%b, %b::integer, %b::float8)",
+            f"select {_ACTION} from treadle.take_actions(%b, %b::integer, %b::float8, %b)",
             token,
             limit,
             lease_s,
+            redeliver,
         )
         return [
             Action(
@@ -201,11 +207,12 @@ class Harness:
         )
         return str(rows[0][0])
 
-    async def interrupt_actions(self) -> list[UUID]:
+    async def interrupt_actions(self, tries: int) -> dict[UUID, str]:
+        """End the runs of harnesses that stopped; return the new status of each action."""
         rows = await self._calls.call(
-            "select gone.id from treadle.interrupt_actions() as gone (id)"
+            "select id, status from treadle.interrupt_actions(p_max_tries => %b::integer)", tries
         )
-        return [row[0] for row in rows]
+        return dict(rows)
 
     async def next_action_in(self) -> float | None:
         return await self._calls.seconds_until("treadle.next_action_at()")
@@ -247,10 +254,19 @@ class Harness:
         allow: bool = True,
         private: bool = False,
         actor: str | None = None,
+        only_new: bool = False,
     ) -> str:
-        """Allow or forbid nudges; return the address of the agent as it is stored."""
+        """Allow or forbid nudges; return the address of the agent as it is stored.
+
+        With `only_new`, an earlier decision about this agent stays as it is.
+        """
         rows = await self._calls.call(
-            "select treadle.allow_nudges(%b, %b, %b, %b)", agent_url, allow, private, actor
+            "select treadle.allow_nudges(%b, %b, %b, %b, %b)",
+            agent_url,
+            allow,
+            private,
+            actor,
+            only_new,
         )
         return str(rows[0][0])
 
@@ -309,3 +325,10 @@ class Harness:
         if not found:
             raise NotFound(f"agent {agent_url} is not nudged", agent_url=agent_url)
         return found[0]
+
+
+def _kept(task_id: UUID, verdict: str) -> str:
+    """Return the verdict of a call that ends a claim; raise ClaimLost if it was superseded."""
+    if verdict in ("stale", "cancelled"):
+        raise claim_lost(task_id)
+    return verdict

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from treadle.db.calls import Calls, RawJson
+from treadle.db.errors import raise_problem
 from treadle.errors import TaskNotFound
 from treadle.json import encode
 
@@ -83,8 +84,8 @@ class Push:
         """Queue a prompt; raise QueueFull if the queue has reached its maximum size."""
         rows = await self._calls.call_once(
             """
-            select queue_id, position, state, depth
-            from treadle.submit_push(%b, %b, %b, %b::integer, %b::integer)
+            select problem, queue_id, position, state, depth
+            from treadle.try_submit_push(%b, %b, %b, %b::integer, %b::integer)
             """,
             RawJson(encode(dict(request), name="request")),
             source,
@@ -92,7 +93,9 @@ class Push:
             max_depth,
             max_attempts,
         )
-        return Submitted(*rows[0])
+        problem, *submitted = rows[0]
+        raise_problem(problem)
+        return Submitted(*submitted)
 
     async def cancel(
         self, queue_id: str, reason: str | None = None, actor: str | None = None
@@ -100,9 +103,14 @@ class Push:
         """Cancel an entry; return its new state."""
         _task_id(queue_id)
         rows = await self._calls.call(
-            "select treadle.cancel_push(%b, %b, %b)", queue_id, reason, actor
+            "select state, problem from treadle.try_cancel_push(%b, %b, %b)",
+            queue_id,
+            reason,
+            actor,
         )
-        return str(rows[0][0])
+        state, problem = rows[0]
+        raise_problem(problem)
+        return str(state)
 
     async def targets(self, *, rest_s: float) -> list[PushAgent]:
         rows = await self._calls.call(

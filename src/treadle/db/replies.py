@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from treadle.db.calls import Calls, RawJson
+from treadle.db.errors import raise_problem
 from treadle.json import encode
 
 
@@ -35,7 +36,7 @@ class Replies:
 
     async def begin(self, request: KeyedRequest) -> StoredResponse | None:
         rows = await self._calls.call(
-            "select status, headers, body from treadle.begin_reply(%b, %b, %b, %b)",
+            "select problem, status, headers, body from treadle.begin_reply(%b, %b, %b, %b)",
             request.key,
             request.principal,
             request.route,
@@ -43,7 +44,8 @@ class Replies:
         )
         if not rows:
             return None
-        status, headers, body = rows[0]
+        problem, status, headers, body = rows[0]
+        raise_problem(problem)
         return StoredResponse(status, body, headers, replayed=True)
 
     async def keep(self, request: KeyedRequest, reply: StoredResponse) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from treadle.db.calls import Calls, RawJson, Record
+from treadle.db.errors import raise_problem
 from treadle.errors import WorkItemNotFound
 from treadle.json import encode
 
@@ -55,16 +56,20 @@ class Work:
         actor: str | None,
         as_agent: str | None,
         stale_s: float,
-    ) -> None:
-        """Change a work item; with `as_agent`, only while it is assigned to this agent."""
-        await self._calls.call(
-            "select treadle.update_work_item(%b, %b, %b, %b, %b::float8)",
-            item_id,
-            RawJson(encode(dict(changes), name="changes")),
-            actor,
-            as_agent,
-            stale_s,
+    ) -> Record:
+        """Change a work item and return it; with `as_agent`, only while this agent has it."""
+        [row] = await self._calls.rows(
+            "select * from treadle.try_update_work_item(%s, %s, %s, %s, %s::float8)",
+            [
+                item_id,
+                RawJson(encode(dict(changes), name="changes")),
+                actor,
+                as_agent,
+                stale_s,
+            ],
         )
+        raise_problem(row.pop("problem"))
+        return row
 
     async def get(self, item_id: UUID) -> Record:
         found = await self._calls.rows(

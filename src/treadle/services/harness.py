@@ -2,7 +2,7 @@
 
 A decision is written to the action log before the callback is called. If the process dies
 meanwhile, the action is marked as interrupted: an operator checks whether it took effect and
-decides what to do.
+decides what to do. A callback that is safe to repeat is called again instead.
 
 A nudge tells an agent that tasks are waiting for it. It is sent once, and the response does not
 matter: an agent that is down finds its tasks when it is back. A slow agent delays neither the
@@ -41,6 +41,12 @@ LEASE_S = 60.0
 # Time to record the outcome of an action after the harness was stopped.
 RECORD_S = 3.0
 NUDGES = 100
+
+
+def redeliver(callback: Callback) -> Callback:
+    """Mark a callback as safe to repeat: it is called again if its harness stops meanwhile."""
+    callback.redeliver = True  # type: ignore[attr-defined]
+    return callback
 
 
 def policy_of(settings: Settings) -> OutboundPolicy:
@@ -114,6 +120,8 @@ class Harness(Service):
     name = "harness"
     channel = "treadle_harness"
     callback: Callback | None = None
+    # Whether the callback is called again if a harness stopped meanwhile; see `redeliver`.
+    redeliver = False
 
     def configure(self, settings: Settings) -> None:
         super().configure(settings)
@@ -164,7 +172,10 @@ class Harness(Service):
             requeued = await self._requeue()
             if requeued < BATCH:
                 self._requeue_at = time.monotonic() + self._requeue_s
-        for task_id in await self._db.harness.interrupt_actions():
+        for task_id, status in (await self._db.harness.interrupt_actions(self._tries)).items():
+            if status == "waiting":
+                log.warning("harness.redelivered", task_id=str(task_id))
+                continue
             log.error(
                 "harness.interrupted",
                 task_id=str(task_id),
@@ -185,7 +196,8 @@ class Harness(Service):
         if free <= 0:
             return 0
         # The token stays the same until a call succeeds: a repeat returns the same actions.
-        actions = await self._db.harness.take_actions(self._token, free, LEASE_S)
+        again = self.redeliver or getattr(self.callback, "redeliver", False)
+        actions = await self._db.harness.take_actions(self._token, free, LEASE_S, redeliver=again)
         self._token = uuid4()
         for action in actions:
             self._held[action.task_id] = action.token

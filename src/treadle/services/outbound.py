@@ -143,6 +143,15 @@ def _is_own(address: Address) -> bool:
     return _within(address, _PRIVATE) and not _within(address, _NEVER)
 
 
+def is_loopback_url(url: str) -> bool:
+    """Return whether a URL names this host, as far as this is visible without a DNS lookup."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def check_public_url(url: str) -> None:
     """Reject a URL with a private address early, if no DNS lookup is needed to see it."""
     try:

@@ -21,6 +21,7 @@ HARMLESS = {
     "attempt_models",  # names of models
     "create_dag",  # ids
     "reserve_artifact",  # where a file goes
+    *("try_cancel_push", "try_enqueue_batch", "try_submit_push"),  # ids, and why they refuse
     "record_spend",
     "reserve_spend",
     *("prune_events", "prune_tasks", "schema_version"),

@@ -235,3 +235,5 @@ def test_an_agent_that_no_operator_allowed_is_not_nudged(driver: Driver) -> None
     put(driver)
 
     assert nudges(driver) == []
+    with unchanged(driver):
+        driver.rows("select treadle.allow_nudges(%s, p_private => true, p_only_new => true)", ME)

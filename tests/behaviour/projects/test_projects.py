@@ -8,7 +8,7 @@ from tests.drivers.engine import Driver
 from tests.drivers.races import while_held
 
 pytestmark = pytest.mark.requirement("W1")
-LONGEST = "é" * 100
+LONGEST = "é" * 200
 
 
 def create(driver: Driver, name: str) -> UUID:

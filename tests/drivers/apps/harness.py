@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 
 from treadle.db.harness import HarnessTask
+from treadle.services.harness import redeliver
 
 
 def note(line: str) -> None:
@@ -40,6 +41,12 @@ def act(task: HarnessTask, decision: dict[str, Any]) -> None:
         while not _seen("go on"):
             time.sleep(0.02)
         note(f"held {task.task_id}")
+
+
+@redeliver
+def act_again(task: HarnessTask, decision: dict[str, Any]) -> None:
+    """The same, safe to repeat."""
+    act(task, decision)
 
 
 async def act_async(task: HarnessTask, decision: dict[str, Any]) -> None:

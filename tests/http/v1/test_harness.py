@@ -15,6 +15,7 @@ from tests.drivers.http.servers import Conn
 from tests.drivers.http.shapes import listed, shaped, walked
 from tests.drivers.http.tokens import Closed, closed, create
 from tests.drivers.http.v1 import code_of
+from tests.drivers.processes.harness import free_port
 from treadle.api.v1 import harness as models
 
 UNKNOWN_ID = "01890000-0000-7000-8000-00000000dead"
@@ -100,6 +101,50 @@ def test_an_operator_allows_agents_to_be_nudged(http: httpx2.Client, sql: Conn) 
         ("harness.nudges_allowed", "local"),
         ("harness.nudges_forbidden", "local"),
     ]
+
+
+def store(http: httpx2.Client, url: str) -> None:
+    answer = http.post("/harness/tasks", json={"agent_url": url, "payload": {}})
+    assert answer.status_code == 201, answer.text
+
+
+@pytest.mark.requirement("H1")
+def test_an_agent_on_the_host_of_a_loopback_server_needs_no_permission(
+    http: httpx2.Client,
+) -> None:
+    # New ports: tests share the server, which asks once for each URL.
+    own = [f"http://{host}:{free_port()}" for host in ("localhost", "127.0.0.1", "[::1]")]
+    others = [ME, "http://10.0.0.1:9000", "http://localhost.example.org", "https://example.org"]
+
+    for url in [*own, *others]:
+        store(http, url)
+
+    shown = http.get(NUDGING).json()["items"]
+    assert sorted(each["agent_url"] for each in shown) == sorted(own)
+    assert all(each["allow_private"] for each in shown)
+
+
+@pytest.mark.requirement("H1")
+def test_an_agent_on_the_host_that_an_operator_forbids_is_not_nudged(
+    http: httpx2.Client,
+) -> None:
+    url = f"http://localhost:{free_port()}"
+    assert http.delete(NUDGING, params={"agent_url": url}).status_code == 204
+
+    store(http, url)
+
+    assert http.get(NUDGING).json()["items"] == []
+    assert http.put(NUDGING, json={"agent_url": url, "allow_private": True}).status_code == 200
+    assert [each["agent_url"] for each in http.get(NUDGING).json()["items"]] == [url]
+
+
+@pytest.mark.requirement("H1")
+def test_only_an_admin_has_agents_on_the_host_nudged(guarded: Closed) -> None:
+    for scope, count in (("enqueue", 0), ("admin", 1)):
+        with guarded.client(guarded.tokens[scope]) as http:
+            store(http, f"http://localhost:{free_port()}")
+        gone = "with gone as (delete from treadle.harness_agents returning 1) table gone"
+        assert len(rows(guarded.sql, gone)) == count, scope
 
 
 def test_concurrent_changes_of_a_nudged_agent_are_safe(http: httpx2.Client) -> None:

@@ -72,10 +72,10 @@ def test_a_result_that_is_too_long_for_notes_is_cut_and_the_item_ends(
 ) -> None:
     item = brought(http, "dispatched")
 
-    assert queue.work_mine("steve-w", lambda _: "x" + "é" * 10_000) == 1
+    assert queue.work_mine("steve-w", lambda _: "x" + "é" * 20_000) == 1
 
     found = get(http, item)
-    assert (found["status"], found["notes"]) == ("completed", "x" + "é" * 9_999)
+    assert (found["status"], found["notes"]) == ("completed", "x" + "é" * 19_999)
 
 
 @pytest.mark.requirement("W13")

@@ -46,6 +46,27 @@ def sent(http: httpx2.Client, method: str, path: str, body: object) -> httpx2.Re
     )
 
 
+@pytest.mark.requirement("W1", "W2")
+@pytest.mark.parametrize("letter", ["x", "é", "𝄞"])
+def test_texts_are_limited_in_characters(http: httpx2.Client, letter: str) -> None:
+    texts = {"description": 20_000, "assigned_agent": 200, "created_by": 200}
+    item = add(http, **{name: letter * most for name, most in texts.items()})
+    assert {name: len(item[name]) for name in texts} == texts
+    assert len(change(http, item, notes=letter * 20_000)["notes"]) == 20_000
+    project = {"name": letter * 200, "external_ref": letter * 1000}
+    made = http.post("/projects", json=project)
+    assert (made.status_code, made.json().items() >= project.items()) == (201, True)
+
+    for name, most in texts.items():
+        answer = http.post("/work", json={**NEW, name: letter * (most + 1)})
+        refused(answer, 422, "invalid-argument")
+    answer = http.patch(f"/work/{item['id']}", json={"notes": letter * 20_001})
+    refused(answer, 422, "invalid-argument")
+    for name, text in project.items():
+        answer = http.post("/projects", json={**project, name: text + letter})
+        refused(answer, 422, "invalid-argument")
+
+
 @pytest.mark.requirement("W2")
 def test_an_item_that_cannot_be_is_refused_and_not_made(http: httpx2.Client, sql: Conn) -> None:
     for wrong in WRONG:

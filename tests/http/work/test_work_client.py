@@ -137,12 +137,12 @@ def test_the_stale_check_makes_room_for_its_note(
     queue: WorkQueue, http: httpx2.Client, sql: Conn, letter: str
 ) -> None:
     full = brought(http, "in_progress")
-    change(http, full, notes=letter * (20_000 // len(letter.encode())))
+    change(http, full, notes=letter * 20_000)
     aged(sql, full, "31 minutes")
 
     [found] = queue.work_stale_check()
 
-    assert re.fullmatch(f"…{letter}{{9000,}}\ntimed out: no update since .*Z", found["notes"])
+    assert re.fullmatch(f"…{letter}{{19000,}}\ntimed out: no update since .*Z", found["notes"])
 
 
 @pytest.mark.requirement("W11", "W12")

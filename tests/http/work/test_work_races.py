@@ -66,6 +66,22 @@ def test_an_agent_that_takes_many_items_at_once_has_one(
     assert change(http, other, status="in_progress")["status"] == "in_progress"
 
 
+@pytest.mark.requirement("W5")
+def test_each_of_many_dispatches_at_once_is_answered_with_the_agent_of_its_own(
+    server: Served, http: httpx2.Client
+) -> None:
+    item = add(http)
+    agents = [f"agent-{n}" for n in range(12)]
+
+    answers = at_once(
+        server,
+        [(item["id"], {"status": "dispatched", "assigned_agent": agent}) for agent in agents],
+    )
+
+    assert [answer.json()["assigned_agent"] for answer in answers] == agents
+    assert get(http, item)["assigned_agent"] in agents
+
+
 @pytest.mark.requirement("W5", "W7")
 def test_an_item_that_many_take_at_once_is_taken_by_one(
     server: Served, http: httpx2.Client

@@ -7,7 +7,7 @@ import pytest
 
 from tests.drivers.processes import children
 from tests.drivers.processes.children import rows
-from tests.drivers.processes.harness import Site
+from tests.drivers.processes.harness import QUICK, Site
 from tests.drivers.processes.postgres_proxy import Proxy
 
 # A process takes its time to start where many do.
@@ -70,6 +70,26 @@ async def test_a_killed_harness_acts_once_and_marks_the_open_action_as_interrupt
     await rows(site.conn, "select treadle.rerun_action(%s)", bad)
     await until(site.all_are("done", "done", [bad]))
     assert site.done().count(bad) == 2
+
+
+@pytest.mark.requirement("H6")
+@pytest.mark.parametrize("marked", ["by an option", "on the function"])
+async def test_a_killed_harness_calls_a_callback_again_that_is_safe_to_repeat(
+    site: Site, marked: str
+) -> None:
+    [bad] = await site.decided(how="die")
+    arguments = [*QUICK, "--redeliver"] if marked == "by an option" else QUICK
+    act = "act" if marked == "by an option" else "act_again"
+    first = site.harness(*arguments, act=f"tests.drivers.apps.harness:{act}")
+    assert await first.exit_code(within=40) != 0
+
+    second = site.harness(*arguments, act=f"tests.drivers.apps.harness:{act}")
+    await second.logged("harness.started", within=40)
+    await site.age_actions()
+
+    await second.logged("harness.redelivered", within=40, task_id=bad)
+    await until(site.all_are("done", "done", [bad]))
+    assert site.done() == [bad, bad]
 
 
 @pytest.mark.requirement("H5")

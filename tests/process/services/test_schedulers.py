@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.drivers.processes.children import Conn, Spawn, rows, until, value
+from tests.drivers.processes.children import Child, Conn, Spawn, rows, until, value
 from treadle import Treadle
 
 EVERY_MINUTE = {"cron": "* * * * *", "task": {"type": "code"}, "catch_up": "all"}
@@ -65,16 +65,22 @@ async def test_two_schedulers_make_each_time_once_and_one_may_be_killed(
     assert runs >= 4 * MINUTES
 
 
-@pytest.mark.requirement("F19")
-async def test_a_new_schedule_wakes_the_scheduler(conn: Conn, spawn: Spawn) -> None:
+async def listening(conn: Conn, spawn: Spawn) -> Child:
+    """A scheduler that polls once an hour, and listens."""
     child = spawn("scheduler", service_s=3600)
     await child.logged("scheduler.started")
-    listening = """
+    query = """
     select count(*) = 1 from pg_stat_activity
     where datname = current_database() and application_name = 'treadle-listener'
       and state = 'idle'
     """
-    await until(lambda: value(conn, listening))
+    await until(lambda: value(conn, query))
+    return child
+
+
+@pytest.mark.requirement("F19")
+async def test_a_new_schedule_wakes_the_scheduler(conn: Conn, spawn: Spawn) -> None:
+    await listening(conn, spawn)
 
     await define(conn, "new")
 
@@ -111,9 +117,10 @@ async def test_it_works_without_notify_and_a_bad_schedule_does_not_stop_the_othe
 
 
 @pytest.mark.requirement("F18")
-async def test_the_scheduler_fires_triggers_too(app: Treadle, conn: Conn, spawn: Spawn) -> None:
-    child = spawn("scheduler", service_s=0.5)
-    await child.logged("scheduler.started")
+async def test_the_first_event_of_a_new_trigger_wakes_the_scheduler(
+    app: Treadle, conn: Conn, spawn: Spawn
+) -> None:
+    child = await listening(conn, spawn)
     settings = json.dumps({"on": "order.paid", "task": {"type": "code"}})
     await conn.execute("select treadle.define_trigger('ship', %s)", [settings])
 

@@ -33,7 +33,8 @@ from treadle.api.long_poll import LONGEST_S, long_poll_of
 from treadle.api.problems import answers
 from treadle.api.v1.tasks import BATCH
 from treadle.db.claims import Pair
-from treadle.errors import ClaimLost, InvalidArgument
+from treadle.db.errors import claim_lost
+from treadle.errors import InvalidArgument
 from treadle.json import clean_text, encode
 from treadle.models import Claim, Failure
 
@@ -317,7 +318,7 @@ async def complete(request: Request, task_id: UUID) -> Response:
     report = None if asked.report is None else encode(asked.report, name="report")
     done = Completion(task_id, asked.token, output, report)
     verdict = await batcher_of(request).complete(None, done)
-    if verdict not in ("completed", "already"):
+    if held(task_id, verdict) == "report_required":
         # A call for this task alone raises the reason.
         verdict = await db.claims.complete_one(*done)
     return json_response({"id": task_id, "verdict": verdict})
@@ -360,11 +361,7 @@ async def release(task_id: UUID, asked: Token, access: Work) -> Response:
 def held(task_id: UUID, verdict: str) -> str:
     """The verdict; raises ClaimLost when the claim was superseded."""
     if verdict in ("stale", "lost", "cancelled"):
-        raise ClaimLost(
-            f"the claim on task {task_id} is no longer valid",
-            hint="Drop the result: the task was taken over, cancelled or has ended.",
-            task_id=str(task_id),
-        )
+        raise claim_lost(task_id)
     return verdict
 
 

@@ -88,7 +88,7 @@ class Dispatcher(Service):
         self._ticked_at = began
         for each in await self._db.push.take(self._holder, BATCH, lease_s=self._lease_s):
             log.info("queue.taken_over", queue_id=each.queue_id, agent=each.agent_url)
-            self._follow(each, fresh=False, lease_until=began + self._lease_s)
+            self._follow(each, taken_over=True, lease_until=began + self._lease_s)
         agents = await self._db.push.targets(rest_s=self._every_s)
         waiting = any(agent.waiting for agent in agents)
         if not waiting:
@@ -171,17 +171,17 @@ class Dispatcher(Service):
             del self._followed[token]
         if found is None:
             return False
-        self._follow(found, fresh=not found.again, lease_until=sent_at + self._lease_s)
+        self._follow(found, taken_over=False, lease_until=sent_at + self._lease_s)
         return True
 
-    def _follow(self, dispatch: Dispatch, *, fresh: bool, lease_until: float) -> None:
+    def _follow(self, dispatch: Dispatch, *, taken_over: bool, lease_until: float) -> None:
         follower = SubmissionFollower(
             dispatch,
             self._client(dispatch.agent_url, dispatch.allow_private),
             self._db,
             holder=self._holder,
             times=self._times,
-            fresh=fresh,
+            taken_over=taken_over,
             lease_until=lease_until,
         )
         former = self._followed.get(dispatch.claim_token)
@@ -230,7 +230,7 @@ class Dispatcher(Service):
                     follower.lose(each.verdict)
             elif each.claim_token not in self._followed.keys() | self._ended:
                 # The response to the claim was lost.
-                self._follow(each, fresh=False, lease_until=sent_at + self._lease_s)
+                self._follow(each, taken_over=True, lease_until=sent_at + self._lease_s)
         for token in before.keys() - {each.claim_token for each in held}:
             before[token].leave()
         if responded:

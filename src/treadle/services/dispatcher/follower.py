@@ -1,8 +1,9 @@
 """One submission, from before it is sent until its outcome is known.
 
-While it is unknown whether the agent has the task, only this agent is asked: first by the queue id,
-then by repeating the request with the same idempotency key. Once the agent has the task, its state
-is polled. SQL decides on each finding, and accepts findings from one follower at a time.
+A task is sent once in each attempt. If no response comes, the agent is asked whether it has the
+task; if it does not, or does not answer for too long, the attempt has failed and the task is queued
+again. Once the agent has the task, its state is polled. SQL decides on each finding, and accepts
+findings from one follower at a time.
 """
 
 import time
@@ -47,7 +48,7 @@ class SubmissionFollower:
         *,
         holder: UUID,
         times: FollowTimes,
-        fresh: bool,
+        taken_over: bool,
         lease_until: float,
     ) -> None:
         self._dispatch = dispatch
@@ -55,8 +56,10 @@ class SubmissionFollower:
         self._db = db
         self._holder = holder
         self._times = times
-        # Whether nothing was sent yet.
-        self._fresh = fresh
+        # Whether the agent may have the task: from an earlier attempt, or from another dispatcher.
+        self._ask_first = taken_over or dispatch.again
+        # The error of this follower's own request, if no response came.
+        self._unanswered: str | None = None
         self._task_id = dispatch.agent_task_id
         # The error when the agent accepted the task without returning a usable id.
         self._missing_id: str | None = None
@@ -92,15 +95,15 @@ class SubmissionFollower:
     async def _step(self) -> None:
         if self._verdict != "ok":
             await self._stop_agent()
-        elif self._fresh:
-            await self._submit()
-        elif self._task_id is None:
+        elif self._task_id is not None:
+            await self._look()
+        elif self._ask_first:
             await self._find()
         else:
-            await self._look()
+            await self._submit()
 
     async def _submit(self) -> None:
-        first, self._fresh = self._fresh, False
+        again, self._ask_first = self._ask_first, True
         # If this process was suspended, another dispatcher may have taken over: send nothing.
         if time.monotonic() >= self.lease_until:
             log.warning("queue.lease_lost", queue_id=self._dispatch.queue_id)
@@ -109,28 +112,33 @@ class SubmissionFollower:
             "queue.dispatch",
             queue_id=self._dispatch.queue_id,
             agent=self._dispatch.agent_url,
-            again=not first,
+            again=again,
         )
         reply = await self._client.submit(self._dispatch)
         if reply.status is None:
-            if first and not reply.sent:
-                await self._end("unreachable", reply.error)
+            if reply.sent:
+                await self._ask_after(reply.error)
             else:
-                await self._unsure(reply.error, at_once=first)
+                await self._end("unreachable", reply.error)
         elif 200 <= reply.status < 300:
             if reply.task_id is None:
-                # Do not repeat: an agent that ignores the key would execute the task again.
                 self._missing_id = f"{reply.error} without a task_id that can be used"
-                await self._unsure(self._missing_id, at_once=first)
+                await self._ask_after(self._missing_id)
             else:
                 await self._accept(reply.task_id, reply)
-        elif not first:
-            # The agent may be busy with this very task.
-            await self._unsure(reply.error)
+        elif again and 400 <= reply.status < 500:
+            # The agent may have the task and reject it because of that: keep the key.
+            await self._end("unsure", reply.error)
         elif reply.status == 409:
             await self._end("busy", "agent busy")
         else:
             await self._end("refused" if 400 <= reply.status < 500 else "error", reply.error)
+
+    async def _ask_after(self, error: str) -> None:
+        """Ask the agent whether it has the task that was sent without a usable response."""
+        self._unanswered = error
+        self._log_silent(error)
+        await self._find()
 
     async def _find(self) -> None:
         """Ask the agent whether it has a submission that may have reached it."""
@@ -139,13 +147,16 @@ class SubmissionFollower:
             await self._accept(reply.task_id or self._dispatch.queue_id, reply)
             if self._verdict == "ok" and not self._over:
                 await self._apply_state(reply)
-        elif reply.status is not None and 400 <= reply.status < 500 and self._missing_id:
-            await self._end("error", self._missing_id)
-        elif reply.status is not None and 400 <= reply.status < 500:
-            # The agent does not know the queue id. The idempotency key prevents a second execution.
-            await self._submit()
-        else:
+        elif reply.status is None or not 400 <= reply.status < 500:
             await self._unsure(reply.error)
+        elif self._missing_id is not None:
+            await self._end("error", self._missing_id)
+        elif self._unanswered is not None:
+            await self._end("unsure", self._unanswered)
+        else:
+            # Sent by another dispatcher or in an earlier attempt. The agent does not know the queue
+            # id; the idempotency key prevents a second execution.
+            await self._submit()
 
     async def _look(self) -> None:
         assert self._task_id is not None
@@ -175,14 +186,9 @@ class SubmissionFollower:
         elif state == "cancelled":
             await self._end("cancelled", reply.error_message() or "cancelled by the agent")
 
-    async def _unsure(self, error: str, *, at_once: bool = False) -> None:
+    async def _unsure(self, error: str) -> None:
         """Record that the outcome is unknown; SQL ends the submission if this lasts too long."""
-        log.warning(
-            "queue.agent_silent",
-            queue_id=self._dispatch.queue_id,
-            agent=self._dispatch.agent_url,
-            error=error,
-        )
+        self._log_silent(error)
         state = await self._repeat(
             lambda: self._db.push.give_up(
                 self._dispatch,
@@ -194,8 +200,14 @@ class SubmissionFollower:
         )
         if state is not None:
             self._log_end("unsure" if self._task_id is None else "silent", error, state)
-        elif at_once:
-            self._wake.set()
+
+    def _log_silent(self, error: str) -> None:
+        log.warning(
+            "queue.agent_silent",
+            queue_id=self._dispatch.queue_id,
+            agent=self._dispatch.agent_url,
+            error=error,
+        )
 
     async def _accept(self, task_id: str, reply: Reply) -> None:
         verdict = await self._repeat(
@@ -215,7 +227,7 @@ class SubmissionFollower:
     async def _stop_agent(self) -> None:
         """Cancel the task at the agent; the response does not matter."""
         task_id = self._task_id
-        if task_id is None and not self._fresh:
+        if task_id is None and self._ask_first:
             found = await self._client.look(self._dispatch.queue_id)
             task_id = found.task_id or self._dispatch.queue_id
         if task_id is not None:
