@@ -17,7 +17,7 @@ values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b134
 
 \ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'queues_and_agents', '4087f7130c707168efd28e25c115a82084b540bda813f6934e94081db9a42fd9');
+values (2, 'queues_and_agents', '2b1ea1287eaccda4e51c3cc4279791caebf8052f0f74fa1234f7fc25cba8fc53');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
@@ -362,6 +362,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('6e45156f59a3db703e7718e49b362a8b27bb231b8ff24bee433139c24e5f05aa');
+values ('eea330c4aa8f994a6828165f039754826093e246fe9dc1e86faeb79229f2f566');
 
 commit;

@@ -9134,6 +9134,28 @@ create function treadle.try_insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_
   owner treadle_owner
   without a comment
 
+-- function treadle.try_submit_push(p_request jsonb, p_source text, p_job text, p_max_depth integer, p_max_attempts integer)
+create function treadle.try_submit_push(p_request jsonb, p_source text, p_job text DEFAULT NULL::text, p_max_depth integer DEFAULT NULL::integer, p_max_attempts integer DEFAULT NULL::integer)
+  returns TABLE(queue_id text, id uuid, "position" integer, state text, depth integer, problem jsonb)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 347d2121da74bc4b355b5148f6488a25a4db160717ef2aa552b294671b83b896
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
+-- function treadle.try_update_work_item(p_id uuid, p_changes jsonb, p_actor text, p_acting_agent text, p_stale_s double precision)
+create function treadle.try_update_work_item(p_id uuid, p_changes jsonb, p_actor text DEFAULT NULL::text, p_acting_agent text DEFAULT NULL::text, p_stale_s double precision DEFAULT 1800)
+  returns TABLE(id uuid, project_id uuid, project text, type text, description text, payload jsonb, priority integer, status text, assigned_agent text, created_by text, created_at timestamp with time zone, updated_at timestamp with time zone, completed_at timestamp with time zone, outcome text, notes text, problem jsonb)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 a28ce4920f6a37b9285a68ffccf50295b14a5c7c800ca727d4849f6cf80ee901
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_worker
+
 -- function treadle.types_with_requirements()
 create function treadle.types_with_requirements()
   returns text[]
