@@ -34,7 +34,7 @@ async def ask_model(ctx: Context, prompt: str) -> str:
     return text
 
 
-@app.task()
+@app.task
 async def read(topic: str, ctx: Context) -> str:
     """Find out about one topic."""
     ctx.log.info("read", topic=topic)

@@ -24,6 +24,7 @@ from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection
 from treadle.errors import ConfigurationError
 from treadle.fields import EnqueueOptions, TypeSettings
 from treadle.json import encode
+from treadle.masking import excerpt
 from treadle.models import Event
 from treadle.producer.dag import Dag, DagOptions, OpenDag, dag_document
 from treadle.producer.events import TriggerSettings, follow_events
@@ -126,10 +127,38 @@ class Treadle:
         """Use this database instead; call it before the first connection is opened."""
         self._given_url = url
 
+    @overload
+    def task(self, handler: Handler, /) -> Task: ...
+
+    @overload
     def task(
-        self, name: str | None = None, *, queue: str = "default", **settings: Unpack[TypeSettings]
-    ) -> Callable[[Handler], Task]:
-        """Declare a function as the handler of a task type, by default of its own name."""
+        self,
+        type: str,
+        /,
+        *,
+        queue: str = "default",
+        **settings: Unpack[TypeSettings],
+    ) -> Callable[[Handler], Task]: ...
+
+    @overload
+    def task(
+        self,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        **settings: Unpack[TypeSettings],
+    ) -> Callable[[Handler], Task]: ...
+
+    def task(
+        self, what: Handler | str | None = None, /, *, queue: str = "default", **settings: Any
+    ) -> Task | Callable[[Handler], Task]:
+        """Declare a function as the handler of a task type, by default of its own name.
+
+        `@app.task`, `@app.task("name")` and `@app.task(max_attempts=5)` all work.
+        """
+        name = settings.pop("name", None)
+        if isinstance(what, str):
+            name = what
 
         def declare(handler: Handler) -> Task:
             definition = Definition(
@@ -141,7 +170,14 @@ class Treadle:
             self.registry.add(definition)
             return Task(self, definition)
 
-        return declare
+        if what is None or isinstance(what, str):
+            return declare
+        if callable(what):
+            return declare(what)
+        raise ConfigurationError(
+            f"{excerpt(what)} is neither a handler nor the name of a type",
+            hint="Write @app.task, @app.task('name') or @app.task(max_attempts=5).",
+        )
 
     def validator(self, name: str) -> Callable[[ValidatorFunction], ValidatorFunction]:
         """Register a function as the validator of this name.

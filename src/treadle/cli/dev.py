@@ -82,7 +82,7 @@ def dev(
     loaded = load_app(app)
     if not loaded.registry.names():
         raise ConfigurationError(
-            f"{app} has no tasks", hint="Add one: @app.task() above a function."
+            f"{app} has no tasks", hint="Add one: @app.task above a function."
         )
     settings = load_settings(database_url=common.options.database_url)
     raise typer.Exit(common.run(_main(Terminal(), app, loaded, settings, reload=reload)))

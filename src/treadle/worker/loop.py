@@ -83,7 +83,7 @@ class Worker:
     ) -> None:
         if not registry.names():
             raise ConfigurationError(
-                "this application has no tasks", hint="Decorate a function with @app.task()."
+                "this application has no tasks", hint="Decorate a function with @app.task."
             )
         self._registry = registry
         self._db = db
