@@ -17,7 +17,7 @@ values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b134
 
 \ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'queues_and_agents', '7be8ff8198eed04b8104d451eed16ae9b3de265fc7c1527fd4ed3514b14b92fc');
+values (2, 'queues_and_agents', 'fbb2f57d03d3073e850af568d5242b91213ea83dc74988d6cf81c158fae1513b');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
@@ -358,6 +358,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('e63406f438f795829afe89bb2f7de884f147be63a55faa5e6ff53bf6fdfb394a');
+values ('ac5bc7ee8c36997c02403c7d2e0b8eaf8f638de6629eb2dae49abe898953a39f');
 
 commit;

@@ -1110,6 +1110,7 @@ create table treadle.task_types (
   output_type text,
   models text[],
   fallback_models text[],
+  declared text[] not null default '{}'::text[],
   paused_at timestamp with time zone,
   paused_by text,
   paused_reason text,
@@ -1133,6 +1134,7 @@ comment on column treadle.task_types.report is 'required: a task cannot be compl
 comment on column treadle.task_types.output_type is 'Kind of the outputs: code, markdown, json or artifact.';
 comment on column treadle.task_types.models is 'Models to use, best first.';
 comment on column treadle.task_types.fallback_models is 'Models to use from the third attempt on.';
+comment on column treadle.task_types.declared is 'Settings that code declared last; one that it no longer declares returns to its default.';
 
 -- table treadle.tasks
 create table treadle.tasks (
@@ -4796,7 +4798,7 @@ create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 aa03d139d969c227e5da8d1aa121e805f21d609e48f72362bf7be0efd92cf265
+  as sha256 66f8e5a1db69722ef6e4325ea020fa91bbd1686adc0a138a390845779bf30e64
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -4865,9 +4867,9 @@ create function treadle.define_trigger(p_name text, p_settings jsonb, p_actor te
 -- function treadle.define_type(p_name text, p_settings jsonb, p_actor text)
 create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
   returns boolean
-  language plpgsql volatile security definer cost 100
+  language sql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 76fa803f8b857968adb41d0a200337f206fd165c4f0479c6cecca9f90a9b3dea
+  as sha256 42f537bbc14e789c2493d406d01ac3488e66602dd31a078792b692aef27dc6c2
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8772,6 +8774,15 @@ create function treadle.store_tasks(p_kinds treadle.tasks[], p_rest treadle.task
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off
   as sha256 fd997baa36c2f4f12792767926416d773f0447d80e11641b77ad92646d4d83ac
+  owner treadle_owner
+  without a comment
+
+-- function treadle.store_type(p_name text, p_settings jsonb, p_actor text, p_declared boolean)
+create function treadle.store_type(p_name text, p_settings jsonb, p_actor text, p_declared boolean)
+  returns boolean
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 22f883232007b55cbccb0f3cad12bdbe1ae13ebcaa44589170cbb485679d840d
   owner treadle_owner
   without a comment
 

@@ -143,6 +143,8 @@ class Treadle:
     @overload
     def task(
         self,
+        type: None = None,
+        /,
         *,
         name: str | None = None,
         queue: str = "default",
