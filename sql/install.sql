@@ -201,6 +201,7 @@ set local check_function_bodies = off;
 \ir functions/queues/notify.sql
 \ir functions/queues/pause_queue.sql
 \ir functions/queues/read_queue.sql
+\ir functions/queues/remove_queue.sql
 \ir functions/replies/begin_reply.sql
 \ir functions/replies/save_reply.sql
 \ir functions/retention/archive_tasks.sql
@@ -358,6 +359,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('ac5bc7ee8c36997c02403c7d2e0b8eaf8f638de6629eb2dae49abe898953a39f');
+values ('c7966e05e76445adcf65e85b127bd6f2cb24562d0aca3a024be3235bfe50864f');
 
 commit;

@@ -4107,7 +4107,7 @@ create function treadle.check_names(p_queue text, p_type text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0a98f8a16cfa72102e1defa07b7142db89ed4e65c7e7ea1434d3b9f153a73adf
+  as sha256 cc958ed1e3d22131aa4cabf3f756154ab6a2d8d54d812216cf8323268ed9d023
   owner treadle_owner
   without a comment
 
@@ -4153,6 +4153,15 @@ create function treadle.check_project(p_name text, p_external_ref text)
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 0f195e5df7c520bc33420b2693ef9feb9b284527b1e14d8730c16415641a40d3
+  owner treadle_owner
+  without a comment
+
+-- function treadle.check_queue_unused(p_name text)
+create function treadle.check_queue_unused(p_name text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 a75e51cfd3f02b00b632fe8e8cc08ac2c27aabcfa695273619ec5baa9076bf73
   owner treadle_owner
   without a comment
 
@@ -4793,12 +4802,12 @@ create function treadle.declare_schedules(p_schedules jsonb, p_actor text DEFAUL
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.declare_types(p_types jsonb, p_queues text[])
-create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}'::text[])
+-- function treadle.declare_types(p_types jsonb, p_queues text[], p_uses text[])
+create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}'::text[], p_uses text[] DEFAULT '{}'::text[])
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 66f8e5a1db69722ef6e4325ea020fa91bbd1686adc0a138a390845779bf30e64
+  as sha256 0f2e8bd8631dd777e1b84a6852ebb011bbb98d64ae31fb32e0ad16ff47488f4b
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5017,6 +5026,15 @@ create function treadle.edge_verdict(p_status text, p_optional boolean, p_policy
   returns text
   language sql immutable parallel safe security invoker cost 100
   as sha256 978f5322e517f237119863378d5f98cc1308fb3571d3eb5a51cee5c1e05f17aa
+  owner treadle_owner
+  without a comment
+
+-- function treadle.edit_distance(p_a text, p_b text)
+create function treadle.edit_distance(p_a text, p_b text)
+  returns integer
+  language plpgsql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 92ebc0d912c1c7c01f82f32cf3ba0d535ea20c6b2406aa699eaf5dbd05020d10
   owner treadle_owner
   without a comment
 
@@ -7120,7 +7138,7 @@ create function treadle.prepare_task(p_options jsonb, p_use text, p_now timestam
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e2935ab3565d8f44fad3490d09d4862cb7a85394309648ea8dd829a7d96670b1
+  as sha256 706c4b25e00198113831ae76aca92e593ca2213ba2bd0d7a70f4b14a790220df
   owner treadle_owner
   without a comment
 
@@ -7475,6 +7493,15 @@ create function treadle.raise_reservations(p_task uuid, p_budgets bigint[], p_us
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 38d6779b99776fbb5d46107310c91cfd9195c1dad54c70233b153f9d06064ff5
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_unknown_name(p_argument text, p_name text, p_known text[], p_hint text)
+create function treadle.raise_unknown_name(p_argument text, p_name text, p_known text[], p_hint text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 038cb4c3733a621f02dc7b391d24cfc679b9aa372120d5ef719aef08b91f6f36
   owner treadle_owner
   without a comment
 
@@ -7920,6 +7947,16 @@ create function treadle.remove_push_agent(p_id text, p_actor text DEFAULT NULL::
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 ff1f73756a0a647c63dd193858b01639301c56f68fac608f85d825e795eee5ab
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.remove_queue(p_name text, p_actor text)
+create function treadle.remove_queue(p_name text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp, lock_timeout=2s
+  as sha256 4b9932003d154fc3dace9c09df077633a44a3b6da27353152b6e2b41fa28a0c6
   owner treadle_owner
   with a comment
   grant execute to treadle_operator

@@ -181,6 +181,14 @@ class Treadle:
             hint="Write @app.task, @app.task('name') or @app.task(max_attempts=5).",
         )
 
+    def queue(self, name: str) -> str:
+        """Declare a queue, which is created if it is missing; return its name.
+
+        Its settings belong to the operator: treadle queues update.
+        """
+        self.registry.declared_queues.add(name)
+        return name
+
     def validator(self, name: str) -> Callable[[ValidatorFunction], ValidatorFunction]:
         """Register a function as the validator of this name.
 

@@ -248,12 +248,17 @@ comment on function treadle.define_type(text, jsonb, text) is
 --
 -- Called by workers when they start. The settings of types come from code: one that was removed
 -- from it returns to its default. A queue is only created if it is missing, and its settings belong
--- to the operator. Of two versions of the code, the one that declares last decides.
+-- to the operator. Of two versions of the code, the one that declares last decides. p_uses names
+-- queues that the application uses; they must exist or be declared.
 --
 -- Concurrency: writes nothing if nothing has changed.
 -- Lock order:  queues, task_types, each in order of name; gates.
--- Raises:      TR001 invalid argument.
-create or replace function treadle.declare_types(p_types jsonb, p_queues text[] default '{}')
+-- Raises:      TR001 invalid argument, TR202 unknown queue.
+create or replace function treadle.declare_types(
+  p_types   jsonb,
+  p_queues  text[] default '{}',
+  p_uses    text[] default '{}'
+)
 returns void
 language plpgsql
 volatile
@@ -274,6 +279,10 @@ begin
   where not exists (select from treadle.queues where queues.name = given.name)
   order by given.name;
 
+  perform treadle.check_names(used.name, null)
+  from unnest(p_uses) as used (name)
+  where not exists (select from treadle.queues where queues.name = used.name);
+
   perform treadle.store_type(given.name, given.settings, null, true)
   from (
     select each.key as name, each.value as settings from jsonb_each(p_types) as each
@@ -282,9 +291,9 @@ begin
 end;
 $$;
 
-comment on function treadle.declare_types(jsonb, text[]) is
+comment on function treadle.declare_types(jsonb, text[], text[]) is
 'Store the types {"name": {settings}} and queues of an application.';
 
 grant execute on function treadle.define_type(text, jsonb, text) to treadle_operator;
-grant execute on function treadle.declare_types(jsonb, text[]) to
+grant execute on function treadle.declare_types(jsonb, text[], text[]) to
 treadle_producer, treadle_worker;

@@ -169,6 +169,8 @@ def task_document(
     if isinstance(what, str) and definition is None:
         queue, others, _ = make_options(chosen)
         made = {**others, "queue": queue, "type": what, "spec": given}
+        if define := registry.define(what, queue):
+            made["define"] = define
     else:
         assert definition is not None
         _check(definition, given, references)

@@ -11,7 +11,7 @@ from treadle.errors import InvalidArgument
 from treadle.fields import EnqueueOptions
 from treadle.json import encode
 from treadle.producer.handle import Handle
-from treadle.worker.registry import Call, make_options
+from treadle.worker.registry import Call, define_queue, make_options
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
@@ -67,7 +67,7 @@ class Task:
             arguments,
             conn=conn,
             options={"queue": self.definition.queue, **self._options},
-            define=self.definition.settings,
+            definition=self.definition,
         )
 
     @overload
@@ -108,7 +108,7 @@ class Task:
             keys=keys,
             conn=conn,
             options={"queue": self.definition.queue, **self._options},
-            define=self.definition.settings,
+            definition=self.definition,
         )
 
 
@@ -119,10 +119,10 @@ def enqueue_one(
     *,
     conn: AnyConnection | None,
     options: EnqueueOptions,
-    define: Mapping[str, Any] | None = None,
+    definition: Definition | None = None,
 ) -> Handle | Awaitable[Handle]:
     """Enqueue one task; return a handle on a sync connection, else an awaitable."""
-    made = enqueue_specs(app, type, [spec], conn=conn, options=options, define=define)
+    made = enqueue_specs(app, type, [spec], conn=conn, options=options, definition=definition)
     return made[0] if isinstance(made, list) else _first(made)
 
 
@@ -138,10 +138,14 @@ def enqueue_specs(
     keys: Sequence[str | None] | None = None,
     conn: AnyConnection | None,
     options: EnqueueOptions,
-    define: Mapping[str, Any] | None = None,
+    definition: Definition | None = None,
 ) -> list[Handle] | Awaitable[list[Handle]]:
     """Enqueue tasks of one type; return handles on a sync connection, else an awaitable."""
-    queue, given, key = make_options(options, define)
+    queue, given, key = make_options(options)
+    if definition is not None:
+        given["define"] = definition.define(queue)
+    elif define := define_queue(queue, app.registry.declared_queues):
+        given["define"] = define
     if key is not None:
         if keys is not None or len(specs) != 1:
             raise InvalidArgument(

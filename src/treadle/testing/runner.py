@@ -77,7 +77,9 @@ class TaskRunner:
         self.app.connect_to(self.url, settings)
         try:
             registry = self.app.registry
-            await self.app.db.types.declare(registry.declaration(), registry.queues())
+            await self.app.db.types.declare(
+                registry.declaration(), registry.declared_queues, uses=registry.queues()
+            )
         except BaseException:
             await self.__aexit__()
             raise

@@ -134,7 +134,9 @@ class Worker:
         """Run until drained."""
         options = self._options
         await self._db.types.declare(
-            self._registry.declaration(), [*self._registry.queues(), *options.queues]
+            self._registry.declaration(),
+            self._registry.declared_queues,
+            uses=[*self._registry.queues(), *options.queues],
         )
         await self._register()
         async with anyio.create_task_group() as helpers:

@@ -5,7 +5,7 @@ The type of a task is looked up in this table; nothing from a payload is importe
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NotRequired, Protocol, get_type_hints
 
@@ -36,7 +36,14 @@ class Definition:
         self.settings = dict(settings)
         self.is_async = inspect.iscoroutinefunction(handler)
         self.context_name: str | None = None
+        # The queues that the application declares; the registry shares its own.
+        self.declared_queues: Collection[str] = ()
         self._adapter = self._adapter_of(handler)
+
+    def define(self, queue: str) -> dict[str, Any]:
+        """Return what SQL needs to create the type, and the queue if the code declares it."""
+        settings = {name: value for name, value in self.settings.items() if value is not None}
+        return {"type": settings, **define_queue(queue, self.declared_queues)}
 
     def arguments(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """Validate a spec against the signature; InvalidArgument names each wrong field."""
@@ -104,6 +111,8 @@ class Registry:
 
     def __init__(self) -> None:
         self._by_name: dict[str, Definition] = {}
+        # Queues that are created if they are missing: `app.queue("mail")`.
+        self.declared_queues: set[str] = set()
         self.validators = Validators()
 
     def add(self, definition: Definition) -> None:
@@ -113,6 +122,7 @@ class Registry:
                 hint="Give one of them another name: @app.task('other_name')",
             )
         self._by_name[definition.name] = definition
+        definition.declared_queues = self.declared_queues
 
     def get(self, name: str) -> Definition | None:
         return self._by_name.get(name)
@@ -121,7 +131,17 @@ class Registry:
         return sorted(self._by_name)
 
     def queues(self) -> list[str]:
+        """Return the queues that the types use by default."""
         return sorted({definition.queue for definition in self._by_name.values()})
+
+    def define(self, type: str, queue: str) -> dict[str, Any]:
+        """Return what SQL needs to create the type and the queue, as far as the code has them."""
+        definition = self.get(type)
+        return (
+            define_queue(queue, self.declared_queues)
+            if definition is None
+            else definition.define(queue)
+        )
 
     def declaration(self) -> dict[str, dict[str, Any]]:
         """Return the types and their settings for `treadle.declare_types`."""
@@ -157,15 +177,17 @@ class Call:
         """Return the task document for SQL; `check=False` if inputs will add arguments."""
         if check:
             self.definition.arguments(self.arguments)
-        queue, options, _ = make_options(
-            {"queue": self.definition.queue, **self.options}, self.definition.settings
-        )
+        queue, options, _ = make_options({"queue": self.definition.queue, **self.options})
+        options["define"] = self.definition.define(queue)
         return {**options, "queue": queue, "type": self.definition.name, "spec": self.arguments}
 
 
-def make_options(
-    options: EnqueueOptions, define: Mapping[str, Any] | None = None
-) -> tuple[str, dict[str, Any], str | None]:
+def define_queue(queue: str, declared: Collection[str]) -> dict[str, Any]:
+    """Return what SQL needs to create a queue that the code declares."""
+    return {"queue": True} if queue in declared else {}
+
+
+def make_options(options: EnqueueOptions) -> tuple[str, dict[str, Any], str | None]:
     """Split options into the queue, what goes to SQL as json, and the idempotency key."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     queue = str(given.pop("queue", "default"))
@@ -178,8 +200,6 @@ def make_options(
             raise InvalidArgument(
                 f"{name} has no time zone", hint="Use datetime.now(tz=UTC) + …", argument=name
             )
-    if define is not None:
-        given["define"] = {name: value for name, value in define.items() if value is not None}
     return queue, given, key
 
 
