@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack, overload
+from typing import Any, Concatenate, Self, TypedDict, Unpack, overload
 from uuid import UUID
 
 from treadle.artifacts.store import Store, make_store
@@ -30,7 +30,7 @@ from treadle.producer.dag import Dag, DagOptions, OpenDag, dag_document
 from treadle.producer.events import TriggerSettings, follow_events
 from treadle.producer.handle import Handle, Results
 from treadle.producer.schedule import Schedules
-from treadle.producer.task import Task, enqueue_one
+from treadle.producer.task import Anything, P, R, Task, TaskDecorator, enqueue_one
 from treadle.services.service import Service
 from treadle.settings import (
     Settings,
@@ -40,6 +40,7 @@ from treadle.settings import (
 )
 from treadle.worker import context
 from treadle.worker.artifacts import ArtifactReader, Reference, open_artifact
+from treadle.worker.context import Context
 from treadle.worker.loop import Worker, WorkerOptions
 from treadle.worker.registry import Definition, Handler, Registry
 from treadle.worker.validation import OUTPUT_LIMIT, ValidatorCommand, ValidatorFunction
@@ -127,33 +128,41 @@ class Treadle:
         """Use this database instead; call it before the first connection is opened."""
         self._given_url = url
 
+    # The same as in TaskDecorator, for the decorator without parentheses.
     @overload
-    def task(self, handler: Handler, /) -> Task: ...
+    def task(
+        self, handler: Callable[Concatenate[Anything, P], Awaitable[R]], /
+    ) -> Task[..., R]: ...
+
+    @overload
+    def task(self, handler: Callable[Concatenate[Anything, P], R], /) -> Task[..., R]: ...
+
+    @overload
+    def task(self, handler: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Task[P, R]: ...
+
+    @overload
+    def task(self, handler: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
+
+    @overload
+    def task(self, handler: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+
+    @overload
+    def task(self, handler: Callable[P, R], /) -> Task[P, R]: ...
 
     @overload
     def task(
         self,
-        type: str,
-        /,
-        *,
-        queue: str = "default",
-        **settings: Unpack[TypeSettings],
-    ) -> Callable[[Handler], Task]: ...
-
-    @overload
-    def task(
-        self,
-        type: None = None,
+        type: str | None = None,
         /,
         *,
         name: str | None = None,
         queue: str = "default",
         **settings: Unpack[TypeSettings],
-    ) -> Callable[[Handler], Task]: ...
+    ) -> TaskDecorator: ...
 
     def task(
         self, what: Handler | str | None = None, /, *, queue: str = "default", **settings: Any
-    ) -> Task | Callable[[Handler], Task]:
+    ) -> Any:
         """Declare a function as the handler of a task type, by default of its own name.
 
         `@app.task`, `@app.task("name")` and `@app.task(max_attempts=5)` all work.

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 from uuid import UUID
 
 import anyio
+from typing_extensions import TypeVar
 
 from treadle.db.database import Database
 from treadle.errors import ResultTimeout, TaskFailed, TaskNotFound, Unavailable
@@ -19,25 +20,41 @@ from treadle.models import TaskResult
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
+    from treadle.worker.registry import Definition
 
 FIRST_S, LONGEST_S = 0.01, 0.5
 
 
-class Handle:
-    """An enqueued task."""
+R_co = TypeVar("R_co", covariant=True, default=Any)
 
-    __slots__ = ("_app", "created", "id")
 
-    def __init__(self, app: Treadle, task_id: UUID, *, created: bool = True) -> None:
+class Handle(Generic[R_co]):
+    """An enqueued task; `R_co` is what its handler returns."""
+
+    __slots__ = ("_app", "_definition", "created", "id")
+
+    def __init__(
+        self,
+        app: Treadle,
+        task_id: UUID,
+        *,
+        created: bool = True,
+        definition: Definition | None = None,
+    ) -> None:
         self._app = app
+        self._definition = definition
         self.id = task_id
         self.created = created
 
     def __repr__(self) -> str:
         return f"<Handle {self.id}>"
 
-    async def result(self, timeout: float | None = None) -> Any:
-        """Wait for the task and return its output; raise TaskFailed or ResultTimeout."""
+    async def result(self, timeout: float | None = None) -> R_co:
+        """Wait for the task and return its output; raise TaskFailed or ResultTimeout.
+
+        The output is JSON. If the handler is known here and returns a model, a dataclass or
+        another type that is not JSON, the output is converted to it.
+        """
         # Report a wrong URL or schema now: the wait below continues while there is no database.
         await self._app.db.calls.open()
         try:
@@ -50,7 +67,10 @@ class Handle:
                 task_id=str(self.id),
             ) from None
         if ended.status == "completed":
-            return ended.output
+            output: R_co = (
+                ended.output if self._definition is None else self._definition.output(ended.output)
+            )
+            return output
         if ended.status == "unknown":
             raise TaskNotFound(
                 f"there is no task {self.id}",

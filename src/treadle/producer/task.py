@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Protocol, Unpack, overload
+
+from typing_extensions import ParamSpec, TypeVar
 
 from treadle.db.pool import is_sync
 from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection, enqueue_async, enqueue_sync
@@ -16,11 +18,20 @@ from treadle.worker.registry import Call, define_queue, make_options
 if TYPE_CHECKING:
     from treadle.app import Treadle
     from treadle.models import Enqueued
+    from treadle.worker.context import Context
     from treadle.worker.registry import Definition
 
 
-class Task:
-    """A handler that can be enqueued; calling it runs the function itself."""
+P = ParamSpec("P", default=...)
+R_co = TypeVar("R_co", covariant=True, default=Any)
+R = TypeVar("R")
+
+
+class Task(Generic[P, R_co]):
+    """A handler that can be enqueued; calling it runs the function itself.
+
+    `P` are the parameters of the handler without its `ctx`, and `R_co` is what it returns.
+    """
 
     def __init__(
         self,
@@ -40,7 +51,7 @@ class Task:
     def __repr__(self) -> str:
         return f"<Task {self.name}>"
 
-    def using(self, **options: Unpack[EnqueueOptions]) -> Task:
+    def using(self, **options: Unpack[EnqueueOptions]) -> Task[P, R_co]:
         """Return the task with other options: priority, delay, key and so on."""
         return Task(self._app, self.definition, options={**self._options, **options})
 
@@ -49,17 +60,23 @@ class Task:
         return Call(self.definition, arguments, self._options)
 
     @overload
-    def enqueue(self, /, *, conn: SyncConnection, **arguments: Any) -> Handle: ...
+    def enqueue(  # type: ignore[overload-overlap]
+        self, /, *, conn: SyncConnection, **arguments: Any
+    ) -> Handle[R_co]: ...
 
     @overload
     def enqueue(
-        self, /, *, conn: AsyncConn | None = None, **arguments: Any
-    ) -> Awaitable[Handle]: ...
+        self, /, *, conn: AsyncConn | None, **arguments: Any
+    ) -> Awaitable[Handle[R_co]]: ...
 
-    def enqueue(
-        self, /, *, conn: AnyConnection | None = None, **arguments: Any
-    ) -> Handle | Awaitable[Handle]:
+    @overload
+    def enqueue(self, /, *args: P.args, **arguments: P.kwargs) -> Awaitable[Handle[R_co]]: ...
+
+    def enqueue(self, /, *args: Any, **arguments: Any) -> Any:
         """Enqueue the task with these arguments; on a sync connection, this does not await."""
+        conn: AnyConnection | None = arguments.pop("conn", None)
+        if args:
+            arguments = self.definition.named(args, arguments)
         self.definition.arguments(arguments)
         return enqueue_one(
             self._app,
@@ -78,7 +95,7 @@ class Task:
         *,
         keys: Sequence[str | None] | None = None,
         conn: SyncConnection,
-    ) -> list[Handle]: ...
+    ) -> list[Handle[R_co]]: ...
 
     @overload
     def enqueue_many(
@@ -88,7 +105,7 @@ class Task:
         *,
         keys: Sequence[str | None] | None = None,
         conn: AsyncConn | None = None,
-    ) -> Awaitable[list[Handle]]: ...
+    ) -> Awaitable[list[Handle[R_co]]]: ...
 
     def enqueue_many(
         self,
@@ -97,7 +114,7 @@ class Task:
         *,
         keys: Sequence[str | None] | None = None,
         conn: AnyConnection | None = None,
-    ) -> list[Handle] | Awaitable[list[Handle]]:
+    ) -> Any:
         """Enqueue one task for each set of arguments, in one statement; `keys` has one for each."""
         for each in arguments:
             self.definition.arguments(each)
@@ -110,6 +127,40 @@ class Task:
             options={"queue": self.definition.queue, **self._options},
             definition=self.definition,
         )
+
+
+class Anything:
+    """No handler names this class, so a parameter that accepts it accepts everything."""
+
+
+class TaskDecorator(Protocol):
+    """What `app.task(...)` returns: it makes a task of a handler.
+
+    A `ctx` must be the first parameter, so that type checkers know that it is not an argument. If
+    the first parameter accepts everything, it may be either, and arguments are not checked.
+    """
+
+    @overload
+    def __call__(
+        self, handler: Callable[Concatenate[Anything, P], Awaitable[R]], /
+    ) -> Task[..., R]: ...
+
+    @overload
+    def __call__(self, handler: Callable[Concatenate[Anything, P], R], /) -> Task[..., R]: ...
+
+    @overload
+    def __call__(
+        self, handler: Callable[Concatenate[Context, P], Awaitable[R]], /
+    ) -> Task[P, R]: ...
+
+    @overload
+    def __call__(self, handler: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
+
+    @overload
+    def __call__(self, handler: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+
+    @overload
+    def __call__(self, handler: Callable[P, R], /) -> Task[P, R]: ...
 
 
 def enqueue_one(
@@ -160,17 +211,22 @@ def enqueue_specs(
         "keys": keys,
     }
     if conn is not None and is_sync(conn):
-        return _handles(app, enqueue_sync(conn, queue, type, **call))
-    return _enqueue_later(app, conn, queue, type, call)
+        return _handles(app, enqueue_sync(conn, queue, type, **call), definition)
+    return _enqueue_later(app, conn, queue, type, call, definition)
 
 
 async def _enqueue_later(
-    app: Treadle, conn: Any, queue: str, type: str, call: dict[str, Any]
+    app: Treadle,
+    conn: Any,
+    queue: str,
+    type: str,
+    call: dict[str, Any],
+    definition: Definition | None,
 ) -> list[Handle]:
     if conn is not None:
-        return _handles(app, await enqueue_async(conn, queue, type, **call))
-    return _handles(app, await app.db.tasks.enqueue_batch(queue, type, **call))
+        return _handles(app, await enqueue_async(conn, queue, type, **call), definition)
+    return _handles(app, await app.db.tasks.enqueue_batch(queue, type, **call), definition)
 
 
-def _handles(app: Treadle, made: list[Enqueued]) -> list[Handle]:
-    return [Handle(app, each.id, created=each.created) for each in made]
+def _handles(app: Treadle, made: list[Enqueued], definition: Definition | None) -> list[Handle]:
+    return [Handle(app, each.id, created=each.created, definition=definition) for each in made]

@@ -5,14 +5,26 @@ The type of a task is looked up in this table; nothing from a payload is importe
 """
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NotRequired, Protocol, get_type_hints
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Literal,
+    Never,
+    NoReturn,
+    NotRequired,
+    Protocol,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 # pydantic needs this TypedDict before Python 3.12.
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, is_typeddict
 
 from treadle.errors import ConfigurationError, InvalidArgument
 from treadle.fields import EnqueueOptions
@@ -39,6 +51,7 @@ class Definition:
         # The queues that the application declares; the registry shares its own.
         self.declared_queues: Collection[str] = ()
         self._adapter = self._adapter_of(handler)
+        self._output_adapter: TypeAdapter[Any] | None = None
 
     def define(self, queue: str) -> dict[str, Any]:
         """Return what SQL needs to create the type, and the queue if the code declares it."""
@@ -66,6 +79,35 @@ class Definition:
                 errors=problems,
             ) from None
 
+    def named(self, values: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return positional and named arguments by name."""
+        signature = inspect.signature(self.handler)
+        names = [name for name in signature.parameters if name != self.context_name]
+        given = dict(zip(names, values, strict=False))
+        twice = sorted(given.keys() & arguments.keys())
+        if twice or len(values) > len(names):
+            problem = f"{twice[0]} is given twice" if twice else "there are too many arguments"
+            raise InvalidArgument(
+                f"{self.name} does not take these arguments: {problem}",
+                hint=f"The signature is {self.name}{signature}",
+            )
+        return {**given, **arguments}
+
+    def output(self, value: Any) -> Any:
+        """Convert an output, which is JSON, to the type that the handler returns."""
+        if self._returns is None:
+            return value
+        if self._output_adapter is None:
+            self._output_adapter = TypeAdapter(self._returns)
+        try:
+            return self._output_adapter.validate_python(value)
+        except ValidationError as error:
+            raise InvalidArgument(
+                f"the output of {self.name} is not what the handler returns: "
+                f"{error.errors(include_url=False, include_input=False)[0]['msg']}",
+                hint=f"It was stored by other code. The handler returns {self._returns!r}.",
+            ) from None
+
     def _adapter_of(self, handler: Handler) -> TypeAdapter[dict[str, Any]] | None:
         try:
             hints = get_type_hints(handler, include_extras=True)
@@ -74,6 +116,8 @@ class Definition:
                 f"the type hints of {self.name} cannot be resolved: {error}",
                 hint="Import the names used in annotations at the top of the module.",
             ) from error
+        returns = hints.get("return")
+        self._returns = None if returns is None or _is_json(returns) else returns
         fields: dict[str, Any] = {}
         takes_any = False
         for parameter in inspect.signature(handler).parameters.values():
@@ -104,6 +148,18 @@ class Definition:
             extra="allow" if takes_any else "forbid", arbitrary_types_allowed=True
         )
         return TypeAdapter(arguments)
+
+
+def _is_json(hint: Any) -> bool:
+    """Return whether values of a type are the same before and after they were JSON."""
+    origin = get_origin(hint)
+    if origin in (dict, list, Union, UnionType):
+        return all(map(_is_json, get_args(hint)))
+    return (
+        hint in (Any, object, None, NoneType, Never, NoReturn, str, int, float, bool, dict, list)
+        or origin is Literal
+        or is_typeddict(hint)
+    )
 
 
 class Registry:

@@ -143,7 +143,7 @@ async def test_arguments_that_do_not_fit_are_refused_before_the_handler_runs(
         called.append((left, right))
         return left + right
 
-    fine = await add.enqueue(left="41")
+    fine = await app.enqueue("add", {"left": "41"})
     wrong = await app.enqueue("add", {"left": "many", "middle": 1})
 
     await run_all(app)
