@@ -10,25 +10,36 @@ await summarise.enqueue(url="https://example.org")
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Concatenate, Self, TypedDict, Unpack, overload
+from typing import Any, Concatenate, Self, TypedDict, TypeVar, Unpack, overload
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from treadle.artifacts.store import Store, make_store
-from treadle.db.calls import LONG, Calls
+from treadle.db.calls import LONG, LOST_TRIES, Calls
 from treadle.db.database import Database
 from treadle.db.pool import Pool, close_pool, make_pool, open_pool
 from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection
-from treadle.errors import ConfigurationError
+from treadle.errors import ConfigurationError, InvalidArgument
 from treadle.fields import EnqueueOptions, TypeSettings
 from treadle.json import encode
 from treadle.masking import excerpt
 from treadle.models import Event
+from treadle.producer.background import is_loop_running, run_in_background
 from treadle.producer.dag import Dag, DagOptions, OpenDag, dag_document
 from treadle.producer.events import TriggerSettings, follow_events
-from treadle.producer.handle import Handle, Results
+from treadle.producer.handle import Handle, PendingHandle, Results
 from treadle.producer.schedule import Schedules
 from treadle.producer.task import Anything, P, R, Task, TaskDecorator, enqueue_one
 from treadle.services.service import Service
@@ -44,6 +55,8 @@ from treadle.worker.context import Context
 from treadle.worker.loop import Worker, WorkerOptions
 from treadle.worker.registry import Definition, Handler, Registry
 from treadle.worker.validation import OUTPUT_LIMIT, ValidatorCommand, ValidatorFunction
+
+T = TypeVar("T")
 
 
 class Artifacts:
@@ -93,11 +106,39 @@ class Treadle:
         self._settings = settings
         self._store: Store | None = None
         self.db = Database(Calls.lazy(self._own_pool))
-        self.results = Results(self.db)
+        self._results: WeakKeyDictionary[asyncio.AbstractEventLoop, Results] = WeakKeyDictionary()
         self.artifacts = Artifacts(self)
         self.schedules = Schedules(self.registry, self.db)
         # Declare a schedule: app.schedule("nightly", "30 2 * * *", report.call()).
         self.schedule = self.schedules.add
+
+    @property
+    def results(self) -> Results:
+        """The poll for the results that the running event loop waits for."""
+        loop = asyncio.get_running_loop()
+        found = self._results.get(loop)
+        if found is None:
+            found = self._results[loop] = Results(self.db)
+        return found
+
+    def run(self, work: Coroutine[Any, Any, T], *, timeout: float | None = None) -> T:
+        """Run a coroutine of this application in sync code: `app.run(app.emit("deployed"))`.
+
+        It runs in a background thread, which keeps its connections. In async code, await the
+        coroutine instead.
+        """
+        if is_loop_running():
+            work.close()
+            raise InvalidArgument(
+                "an event loop is running in this thread",
+                hint="Await the coroutine: for a result, await handle.result()",
+            )
+        return run_in_background(work, timeout=timeout, owner=self)
+
+    @property
+    def sync_timeout_s(self) -> float:
+        """How long a sync call may take: to connect, and to repeat a call that was lost."""
+        return self.settings.connect_timeout_s + (LOST_TRIES + 1) * self._call_timeout_s
 
     @property
     def settings(self) -> Settings:
@@ -248,7 +289,7 @@ class Treadle:
         *,
         conn: AsyncConn | None = None,
         **options: Unpack[EnqueueOptions],
-    ) -> Awaitable[Handle]: ...
+    ) -> PendingHandle: ...
 
     def enqueue(
         self,
@@ -257,8 +298,8 @@ class Treadle:
         *,
         conn: AnyConnection | None = None,
         **options: Unpack[EnqueueOptions],
-    ) -> Handle | Awaitable[Handle]:
-        """Enqueue a task by the name of its type, without its handler."""
+    ) -> Handle:
+        """Enqueue a task by the name of its type, without its handler; see `Task.enqueue`."""
         return enqueue_one(self, type, spec or {}, conn=conn, options=options)
 
     def dag(
@@ -407,7 +448,7 @@ class Treadle:
 
     async def close(self) -> None:
         """Close the connections."""
-        self.results = Results(self.db)
+        self._results.clear()
         await self.db.calls.close()
 
     async def __aenter__(self) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Protocol, Unpack, overload
 
 from typing_extensions import ParamSpec, TypeVar
@@ -12,7 +12,7 @@ from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection, enqueue_a
 from treadle.errors import InvalidArgument
 from treadle.fields import EnqueueOptions
 from treadle.json import encode
-from treadle.producer.handle import Handle
+from treadle.producer.handle import Handle, PendingHandle, PendingHandles
 from treadle.worker.registry import Call, define_queue, make_options
 
 if TYPE_CHECKING:
@@ -65,15 +65,17 @@ class Task(Generic[P, R_co]):
     ) -> Handle[R_co]: ...
 
     @overload
-    def enqueue(
-        self, /, *, conn: AsyncConn | None, **arguments: Any
-    ) -> Awaitable[Handle[R_co]]: ...
+    def enqueue(self, /, *, conn: AsyncConn | None, **arguments: Any) -> PendingHandle[R_co]: ...
 
     @overload
-    def enqueue(self, /, *args: P.args, **arguments: P.kwargs) -> Awaitable[Handle[R_co]]: ...
+    def enqueue(self, /, *args: P.args, **arguments: P.kwargs) -> PendingHandle[R_co]: ...
 
     def enqueue(self, /, *args: Any, **arguments: Any) -> Any:
-        """Enqueue the task with these arguments; on a sync connection, this does not await."""
+        """Enqueue the task with these arguments.
+
+        Await it in async code. Without a running event loop, and on a sync connection of your own,
+        the task is enqueued when this returns.
+        """
         conn: AnyConnection | None = arguments.pop("conn", None)
         if args:
             arguments = self.definition.named(args, arguments)
@@ -105,7 +107,7 @@ class Task(Generic[P, R_co]):
         *,
         keys: Sequence[str | None] | None = None,
         conn: AsyncConn | None = None,
-    ) -> Awaitable[list[Handle[R_co]]]: ...
+    ) -> PendingHandles[R_co]: ...
 
     def enqueue_many(
         self,
@@ -171,14 +173,10 @@ def enqueue_one(
     conn: AnyConnection | None,
     options: EnqueueOptions,
     definition: Definition | None = None,
-) -> Handle | Awaitable[Handle]:
-    """Enqueue one task; return a handle on a sync connection, else an awaitable."""
-    made = enqueue_specs(app, type, [spec], conn=conn, options=options, definition=definition)
-    return made[0] if isinstance(made, list) else _first(made)
-
-
-async def _first(made: Awaitable[list[Handle]]) -> Handle:
-    return (await made)[0]
+) -> Handle:
+    """Enqueue one task; without a sync connection, the handle is pending in async code."""
+    made = _enqueue(app, type, [spec], conn=conn, options=options, definition=definition)
+    return made[0] if isinstance(made, list) else PendingHandle(app, made, elsewhere=conn is None)
 
 
 def enqueue_specs(
@@ -190,8 +188,23 @@ def enqueue_specs(
     conn: AnyConnection | None,
     options: EnqueueOptions,
     definition: Definition | None = None,
-) -> list[Handle] | Awaitable[list[Handle]]:
-    """Enqueue tasks of one type; return handles on a sync connection, else an awaitable."""
+) -> list[Handle]:
+    """Enqueue tasks of one type; without a sync connection, the list is pending in async code."""
+    made = _enqueue(app, type, specs, keys=keys, conn=conn, options=options, definition=definition)
+    return made if isinstance(made, list) else PendingHandles(app, made, elsewhere=conn is None)
+
+
+def _enqueue(
+    app: Treadle,
+    type: str,
+    specs: Sequence[Mapping[str, Any]],
+    *,
+    keys: Sequence[str | None] | None = None,
+    conn: AnyConnection | None,
+    options: EnqueueOptions,
+    definition: Definition | None = None,
+) -> list[Handle] | Coroutine[Any, Any, list[Handle]]:
+    """Enqueue tasks of one type now on a sync connection, else return the work."""
     queue, given, key = make_options(options)
     if definition is not None:
         given["define"] = definition.define(queue)

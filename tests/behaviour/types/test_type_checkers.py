@@ -16,6 +16,7 @@ pytestmark = pytest.mark.requirement("B15")
 CASES = """
 from dataclasses import dataclass
 from typing import Any, assert_type
+from uuid import UUID
 
 import psycopg
 
@@ -105,6 +106,17 @@ async def main(conn: psycopg.Connection, aconn: psycopg.AsyncConnection) -> None
 
     assert_type(await (await app.enqueue("greet", {"name": "Ada"})).result(), Any)
     anything(greet, handle)
+
+
+def sync(conn: psycopg.Connection) -> None:
+    handle = greet.enqueue(name="Ada")
+    assert_type(handle.wait(timeout=5), str)
+    assert_type(handle.id, UUID)
+    assert_type(add.enqueue(1, 2).wait(), int)
+    assert_type([each.wait() for each in add.enqueue_many([{"a": 1, "b": 2}])], list[int])
+    assert_type(app.run(handle.status()), str)
+    greet.enqueue(nam="Ada")  # error
+    handle.wait("soon")  # error
 
 
 async def tested(runner: TaskRunner) -> None:
