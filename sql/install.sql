@@ -17,7 +17,7 @@ values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b134
 
 \ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'queues_and_agents', 'fbb2f57d03d3073e850af568d5242b91213ea83dc74988d6cf81c158fae1513b');
+values (2, 'queues_and_agents', 'b5e221237986f77acb664dae113a974ae1bd2828de3454653f7657777a421a40');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
@@ -359,6 +359,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('c7966e05e76445adcf65e85b127bd6f2cb24562d0aca3a024be3235bfe50864f');
+values ('9b8c05879c7b4ad6317908552e483179fb8d829ad670d9bdff2a666f6e47a75e');
 
 commit;

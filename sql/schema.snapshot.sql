@@ -3754,7 +3754,7 @@ create function treadle.builtin_event_kinds()
   returns text[]
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 242775fab1ef89c1928d12635b0ec11d171a26db2d842355693f3b892339a7ed
+  as sha256 4a554b2f95447224b2566134d3138a32c2e3d780dba01ac25b853f660f984b9d
   owner treadle_owner
   without a comment
 
@@ -4807,7 +4807,7 @@ create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0f2e8bd8631dd777e1b84a6852ebb011bbb98d64ae31fb32e0ad16ff47488f4b
+  as sha256 29c56cbcb41b4261b982f073b7bad123ef2922266b6ef1c35d347140969acecf
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -8819,7 +8819,7 @@ create function treadle.store_type(p_name text, p_settings jsonb, p_actor text, 
   returns boolean
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 22f883232007b55cbccb0f3cad12bdbe1ae13ebcaa44589170cbb485679d840d
+  as sha256 8174d0251efa94e45d3a12c2fe38f5f1720a121099bdeda7d3fd8a6138e4195d
   owner treadle_owner
   without a comment
 

@@ -97,7 +97,7 @@ def test_events_are_listed_and_followed(cli: Cli, sync_conn: Conn) -> None:
         (
             ["triggers", "create", "x", "--on", "paid", "--task", '{"type": "cod"}'],
             3,
-            "Known types: code",
+            "Did you mean 'code'?",
         ),
         (["triggers", "create", "x", "--on", "paid", "--task", "{"], 2, "is not JSON"),
         (
