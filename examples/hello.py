@@ -11,7 +11,7 @@ from treadle import Treadle
 app = Treadle()
 
 
-@app.task()
+@app.task
 async def hello(name: str) -> str:
     """Greet somebody."""
     return f"Hello, {name}!"

@@ -34,8 +34,8 @@ async def ask_model(ctx: Context, prompt: str) -> str:
     return text
 
 
-@app.task()
-async def read(topic: str, ctx: Context) -> str:
+@app.task
+async def read(ctx: Context, topic: str) -> str:
     """Find out about one topic."""
     ctx.log.info("read", topic=topic)
     note: str = await ctx.step("read", ask_model, ctx, f"Read: {topic}")
@@ -43,7 +43,7 @@ async def read(topic: str, ctx: Context) -> str:
 
 
 @app.task(max_attempts=5)
-async def research(subject: str, ctx: Context) -> dict[str, Any]:
+async def research(ctx: Context, subject: str) -> dict[str, Any]:
     """Plan, research all topics in parallel, write, and ask before publishing."""
     plan = await ctx.step("plan", ask_model, ctx, f"Plan: {subject}")
     notes = await ctx.spawn_and_wait([read.call(topic=topic) for topic in plan.splitlines()])

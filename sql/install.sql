@@ -17,7 +17,7 @@ values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b134
 
 \ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'queues_and_agents', '2b1ea1287eaccda4e51c3cc4279791caebf8052f0f74fa1234f7fc25cba8fc53');
+values (2, 'queues_and_agents', '355142da6cbca28c4c60d0f21dda28d3de4f0d77ad514f994d34382201e4a9f3');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
@@ -203,6 +203,7 @@ set local check_function_bodies = off;
 \ir functions/queues/notify.sql
 \ir functions/queues/pause_queue.sql
 \ir functions/queues/read_queue.sql
+\ir functions/queues/remove_queue.sql
 \ir functions/replies/begin_reply.sql
 \ir functions/replies/save_reply.sql
 \ir functions/retention/archive_tasks.sql
@@ -362,6 +363,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('eea330c4aa8f994a6828165f039754826093e246fe9dc1e86faeb79229f2f566');
+values ('54f67f0db540bfd89683a5c1e6c2b16a21bf9e941d5e5f426ed85db070ded3cd');
 
 commit;

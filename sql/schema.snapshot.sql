@@ -1116,6 +1116,7 @@ create table treadle.task_types (
   output_type text,
   models text[],
   fallback_models text[],
+  declared text[] not null default '{}'::text[],
   paused_at timestamp with time zone,
   paused_by text,
   paused_reason text,
@@ -1139,6 +1140,7 @@ comment on column treadle.task_types.report is 'required: a task cannot be compl
 comment on column treadle.task_types.output_type is 'Kind of the outputs: code, markdown, json or artifact.';
 comment on column treadle.task_types.models is 'Models to use, best first.';
 comment on column treadle.task_types.fallback_models is 'Models to use from the third attempt on.';
+comment on column treadle.task_types.declared is 'Settings that code declared last; one that it no longer declares returns to its default.';
 
 -- table treadle.tasks
 create table treadle.tasks (
@@ -3758,7 +3760,7 @@ create function treadle.builtin_event_kinds()
   returns text[]
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 242775fab1ef89c1928d12635b0ec11d171a26db2d842355693f3b892339a7ed
+  as sha256 4a554b2f95447224b2566134d3138a32c2e3d780dba01ac25b853f660f984b9d
   owner treadle_owner
   without a comment
 
@@ -4111,7 +4113,7 @@ create function treadle.check_names(p_queue text, p_type text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0a98f8a16cfa72102e1defa07b7142db89ed4e65c7e7ea1434d3b9f153a73adf
+  as sha256 cc958ed1e3d22131aa4cabf3f756154ab6a2d8d54d812216cf8323268ed9d023
   owner treadle_owner
   without a comment
 
@@ -4157,6 +4159,15 @@ create function treadle.check_project(p_name text, p_external_ref text)
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 1b1216c072fc8f1ba4c7cf7268ae7a138e2effeef374ba0a0dbd38d5c2316dfb
+  owner treadle_owner
+  without a comment
+
+-- function treadle.check_queue_unused(p_name text)
+create function treadle.check_queue_unused(p_name text)
+  returns void
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 a75e51cfd3f02b00b632fe8e8cc08ac2c27aabcfa695273619ec5baa9076bf73
   owner treadle_owner
   without a comment
 
@@ -4797,12 +4808,12 @@ create function treadle.declare_schedules(p_schedules jsonb, p_actor text DEFAUL
   grant execute to treadle_producer
   grant execute to treadle_worker
 
--- function treadle.declare_types(p_types jsonb, p_queues text[])
-create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}'::text[])
+-- function treadle.declare_types(p_types jsonb, p_queues text[], p_uses text[])
+create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}'::text[], p_uses text[] DEFAULT '{}'::text[])
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 aa03d139d969c227e5da8d1aa121e805f21d609e48f72362bf7be0efd92cf265
+  as sha256 29c56cbcb41b4261b982f073b7bad123ef2922266b6ef1c35d347140969acecf
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -4871,9 +4882,9 @@ create function treadle.define_trigger(p_name text, p_settings jsonb, p_actor te
 -- function treadle.define_type(p_name text, p_settings jsonb, p_actor text)
 create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::jsonb, p_actor text DEFAULT NULL::text)
   returns boolean
-  language plpgsql volatile security definer cost 100
+  language sql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 76fa803f8b857968adb41d0a200337f206fd165c4f0479c6cecca9f90a9b3dea
+  as sha256 42f537bbc14e789c2493d406d01ac3488e66602dd31a078792b692aef27dc6c2
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5021,6 +5032,15 @@ create function treadle.edge_verdict(p_status text, p_optional boolean, p_policy
   returns text
   language sql immutable parallel safe security invoker cost 100
   as sha256 978f5322e517f237119863378d5f98cc1308fb3571d3eb5a51cee5c1e05f17aa
+  owner treadle_owner
+  without a comment
+
+-- function treadle.edit_distance(p_a text, p_b text)
+create function treadle.edit_distance(p_a text, p_b text)
+  returns integer
+  language plpgsql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 92ebc0d912c1c7c01f82f32cf3ba0d535ea20c6b2406aa699eaf5dbd05020d10
   owner treadle_owner
   without a comment
 
@@ -7169,7 +7189,7 @@ create function treadle.prepare_task(p_options jsonb, p_use text, p_now timestam
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7bff744634e03beee84eda6d99d1ce9f034fdb91ee78ab1be7f736f3c9fbf2ef
+  as sha256 d2ff338b322e76ad01a2129492c90b68fa1df947c114921cec777bb94f7f84b5
   owner treadle_owner
   without a comment
 
@@ -7533,6 +7553,15 @@ create function treadle.raise_reservations(p_task uuid, p_budgets bigint[], p_us
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
   as sha256 38d6779b99776fbb5d46107310c91cfd9195c1dad54c70233b153f9d06064ff5
+  owner treadle_owner
+  without a comment
+
+-- function treadle.raise_unknown_name(p_argument text, p_name text, p_known text[], p_hint text)
+create function treadle.raise_unknown_name(p_argument text, p_name text, p_known text[], p_hint text)
+  returns void
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 038cb4c3733a621f02dc7b391d24cfc679b9aa372120d5ef719aef08b91f6f36
   owner treadle_owner
   without a comment
 
@@ -7978,6 +8007,16 @@ create function treadle.remove_push_agent(p_id text, p_actor text DEFAULT NULL::
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 ff1f73756a0a647c63dd193858b01639301c56f68fac608f85d825e795eee5ab
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.remove_queue(p_name text, p_actor text)
+create function treadle.remove_queue(p_name text, p_actor text DEFAULT NULL::text)
+  returns void
+  language plpgsql volatile security definer cost 100
+  set search_path=pg_catalog, pg_temp, lock_timeout=2s
+  as sha256 4b9932003d154fc3dace9c09df077633a44a3b6da27353152b6e2b41fa28a0c6
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8832,6 +8871,15 @@ create function treadle.store_tasks(p_kinds treadle.tasks[], p_rest treadle.task
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_bitmapscan=off
   as sha256 fd997baa36c2f4f12792767926416d773f0447d80e11641b77ad92646d4d83ac
+  owner treadle_owner
+  without a comment
+
+-- function treadle.store_type(p_name text, p_settings jsonb, p_actor text, p_declared boolean)
+create function treadle.store_type(p_name text, p_settings jsonb, p_actor text, p_declared boolean)
+  returns boolean
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 8174d0251efa94e45d3a12c2fe38f5f1720a121099bdeda7d3fd8a6138e4195d
   owner treadle_owner
   without a comment
 

@@ -129,6 +129,7 @@ create table treadle.task_types (
   output_type      text,
   models           text[],
   fallback_models  text[],
+  declared         text[] not null default '{}',
   paused_at        timestamptz,
   paused_by        text,
   paused_reason    text,
@@ -160,6 +161,8 @@ comment on column treadle.task_types.output_type is
 'Kind of the outputs: code, markdown, json or artifact.';
 comment on column treadle.task_types.models is 'Models to use, best first.';
 comment on column treadle.task_types.fallback_models is 'Models to use from the third attempt on.';
+comment on column treadle.task_types.declared is
+'Settings that code declared last; one that it no longer declares returns to its default.';
 
 insert into treadle.task_types (name, description)
 values

@@ -10,26 +10,38 @@ await summarise.enqueue(url="https://example.org")
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack, overload
+from typing import Any, Concatenate, Self, TypedDict, TypeVar, Unpack, overload
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from treadle.artifacts.store import Store, make_store
-from treadle.db.calls import LONG, Calls
+from treadle.db.calls import LONG, LOST_TRIES, Calls
 from treadle.db.database import Database
 from treadle.db.pool import Pool, close_pool, make_pool, open_pool
 from treadle.db.tasks import AnyConnection, AsyncConn, SyncConnection
-from treadle.errors import ConfigurationError
+from treadle.errors import ConfigurationError, InvalidArgument
 from treadle.fields import EnqueueOptions, TypeSettings
 from treadle.json import encode
+from treadle.masking import excerpt
 from treadle.models import Event
+from treadle.producer.background import is_loop_running, run_in_background
 from treadle.producer.dag import Dag, DagOptions, OpenDag, dag_document
 from treadle.producer.events import TriggerSettings, follow_events
-from treadle.producer.handle import Handle, Results
+from treadle.producer.handle import Handle, PendingHandle, Results
 from treadle.producer.schedule import Schedules
-from treadle.producer.task import Task, enqueue_one
+from treadle.producer.task import Anything, P, R, Task, TaskDecorator, enqueue_one
 from treadle.services.service import Service
 from treadle.settings import (
     Settings,
@@ -39,9 +51,12 @@ from treadle.settings import (
 )
 from treadle.worker import context
 from treadle.worker.artifacts import ArtifactReader, Reference, open_artifact
+from treadle.worker.context import Context
 from treadle.worker.loop import Worker, WorkerOptions
 from treadle.worker.registry import Definition, Handler, Registry, split_inputs
 from treadle.worker.validation import OUTPUT_LIMIT, ValidatorCommand, ValidatorFunction
+
+T = TypeVar("T")
 
 
 class Artifacts:
@@ -93,11 +108,39 @@ class Treadle:
         self._settings = settings
         self._store: Store | None = None
         self.db = Database(Calls.lazy(self._own_pool))
-        self.results = Results(self.db)
+        self._results: WeakKeyDictionary[asyncio.AbstractEventLoop, Results] = WeakKeyDictionary()
         self.artifacts = Artifacts(self)
         self.schedules = Schedules(self.registry, self.db)
         # Declare a schedule: app.schedule("nightly", "30 2 * * *", report.call()).
         self.schedule = self.schedules.add
+
+    @property
+    def results(self) -> Results:
+        """The poll for the results that the running event loop waits for."""
+        loop = asyncio.get_running_loop()
+        found = self._results.get(loop)
+        if found is None:
+            found = self._results[loop] = Results(self.db)
+        return found
+
+    def run(self, work: Coroutine[Any, Any, T], *, timeout: float | None = None) -> T:
+        """Run a coroutine of this application in sync code: `app.run(app.emit("deployed"))`.
+
+        It runs in a background thread, which keeps its connections. In async code, await the
+        coroutine instead.
+        """
+        if is_loop_running():
+            work.close()
+            raise InvalidArgument(
+                "an event loop is running in this thread",
+                hint="Await the coroutine: for a result, await handle.result()",
+            )
+        return run_in_background(work, timeout=timeout, owner=self)
+
+    @property
+    def sync_timeout_s(self) -> float:
+        """How long a sync call may take: to connect, and to repeat a call that was lost."""
+        return self.settings.connect_timeout_s + (LOST_TRIES + 1) * self._call_timeout_s
 
     @property
     def settings(self) -> Settings:
@@ -128,10 +171,48 @@ class Treadle:
         """Use this database instead; call it before the first connection is opened."""
         self._given_url = url
 
+    # The same as in TaskDecorator, for the decorator without parentheses.
+    @overload
     def task(
-        self, name: str | None = None, *, queue: str = "default", **settings: Unpack[TypeSettings]
-    ) -> Callable[[Handler], Task]:
-        """Declare a function as the handler of a task type, by default of its own name."""
+        self, handler: Callable[Concatenate[Anything, P], Awaitable[R]], /
+    ) -> Task[..., R]: ...
+
+    @overload
+    def task(self, handler: Callable[Concatenate[Anything, P], R], /) -> Task[..., R]: ...
+
+    @overload
+    def task(self, handler: Callable[Concatenate[Context, P], Awaitable[R]], /) -> Task[P, R]: ...
+
+    @overload
+    def task(self, handler: Callable[P, Awaitable[R]], /) -> Task[P, R]: ...
+
+    @overload
+    def task(self, handler: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+
+    @overload
+    def task(self, handler: Callable[P, R], /) -> Task[P, R]: ...
+
+    @overload
+    def task(
+        self,
+        type: str | None = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = "default",
+        **settings: Unpack[TypeSettings],
+    ) -> TaskDecorator: ...
+
+    def task(
+        self, what: Handler | str | None = None, /, *, queue: str = "default", **settings: Any
+    ) -> Any:
+        """Declare a function as the handler of a task type, by default of its own name.
+
+        `@app.task`, `@app.task("name")` and `@app.task(max_attempts=5)` all work.
+        """
+        name = settings.pop("name", None)
+        if isinstance(what, str):
+            name = what
 
         def declare(handler: Handler) -> Task:
             definition = Definition(
@@ -143,7 +224,22 @@ class Treadle:
             self.registry.add(definition)
             return Task(self, definition)
 
-        return declare
+        if what is None or isinstance(what, str):
+            return declare
+        if callable(what):
+            return declare(what)
+        raise ConfigurationError(
+            f"{excerpt(what)} is neither a handler nor the name of a type",
+            hint="Write @app.task, @app.task('name') or @app.task(max_attempts=5).",
+        )
+
+    def queue(self, name: str) -> str:
+        """Declare a queue, which is created if it is missing; return its name.
+
+        Its settings belong to the operator: treadle queues update.
+        """
+        self.registry.declared_queues.add(name)
+        return name
 
     def validator(self, name: str) -> Callable[[ValidatorFunction], ValidatorFunction]:
         """Register a function as the validator of this name.
@@ -195,7 +291,7 @@ class Treadle:
         *,
         conn: AsyncConn | None = None,
         **options: Unpack[EnqueueOptions],
-    ) -> Awaitable[Handle]: ...
+    ) -> PendingHandle: ...
 
     def enqueue(
         self,
@@ -204,8 +300,8 @@ class Treadle:
         *,
         conn: AnyConnection | None = None,
         **options: Unpack[EnqueueOptions],
-    ) -> Handle | Awaitable[Handle]:
-        """Enqueue a task by the name of its type, without its handler."""
+    ) -> Handle:
+        """Enqueue a task by the name of its type, without its handler; see `Task.enqueue`."""
         given, chosen = split_inputs(spec or {}, options)
         return enqueue_one(self, type, given, conn=conn, options=chosen)
 
@@ -362,7 +458,7 @@ class Treadle:
 
     async def close(self) -> None:
         """Close the connections."""
-        self.results = Results(self.db)
+        self._results.clear()
         await self.db.calls.close()
 
     async def __aenter__(self) -> Self:

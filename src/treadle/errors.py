@@ -78,6 +78,9 @@ class TreadleError(Exception):
         # Errors reach clients and logs, so they must not contain credentials.
         super().__init__(mask_text(message))
         self.hint = None if hint is None else mask_text(hint)
+        if self.hint is not None:
+            # A traceback shows notes.
+            self.add_note(f"hint: {self.hint}")
         self.detail: dict[str, object] = {
             name: mask_detail(value) for name, value in detail.items()
         }

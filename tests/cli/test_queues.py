@@ -54,3 +54,21 @@ def test_an_empty_list_prints_a_message_on_stderr(still: Cli) -> None:
 def test_a_queue_that_does_not_exist_is_not_found(still: Cli) -> None:
     assert still("queues", "show", "nowhere").code == 3
     assert still("queues", "show", "default", "-n", "0").code == 2
+
+
+def test_an_unused_queue_is_deleted(cli: Cli) -> None:
+    cli("queues", "create", "night")
+
+    assert cli("queues", "delete", "night", "--yes").code == 0
+    assert cli("queues", "delete", "night", "--yes").code == 3
+    assert cli("queues", "delete", "default", "--yes").code == 2
+
+
+def test_a_queue_with_tasks_is_not_deleted(cli: Cli, sync_conn: Conn) -> None:
+    cli("queues", "create", "night")
+    sync_conn.execute("select treadle.enqueue_task('night', 'code')")
+
+    refused = cli("queues", "delete", "night", "--yes")
+
+    assert refused.code == 4
+    assert "it has tasks" in refused.err

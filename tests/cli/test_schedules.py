@@ -116,7 +116,7 @@ def test_doctor_reports_late_and_stopped_schedules(cli: Cli, sync_conn: Conn) ->
         (["create", "a", "@daily", "--timezone", "Mars", "--type", "code"], 2, "Europe/Berlin"),
         (["create", "a", "@daily"], 2, "a task or a DAG"),
         (["create", "a", "--type", "code"], 2, "Pass a cron line"),
-        (["create", "a", "@daily", "--type", "cod"], 3, "Known types: code"),
+        (["create", "a", "@daily", "--type", "cod"], 3, "Did you mean 'code'?"),
         (["create", "a", "@daily", "--type", "code", "--catch-up", "both"], 2, "skip, one or all"),
         (["create", "a", "@daily", "--spec", "{}"], 2, "need --type"),
         (["create", "a", "@daily", "--type", "code", "--dag", "x.json"], 2, "--dag cannot be"),

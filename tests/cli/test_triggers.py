@@ -112,7 +112,7 @@ def test_completed_tasks_are_followed_too(cli: Cli, sync_conn: Conn) -> None:
         (
             ["triggers", "create", "x", "--on", "paid", "--task", '{"type": "cod"}'],
             3,
-            "Known types: code",
+            "Did you mean 'code'?",
         ),
         (["triggers", "create", "x", "--on", "paid", "--task", "{"], 2, "is not JSON"),
         (

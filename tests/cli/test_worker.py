@@ -138,7 +138,7 @@ def test_the_option_wins_over_the_database_of_the_application(
         ("needy:app", "No module named 'not_installed'", "TREADLE_DEBUG"),
         ("half:app", "SyntaxError", "TREADLE_DEBUG"),
         ("without:app", "has no 'app'", "app = Treadle()"),
-        ("no_tasks:app", "has no tasks", "@app.task()"),
+        ("no_tasks:app", "has no tasks", "@app.task"),
     ],
 )
 def test_a_wrong_application_is_explained(
@@ -166,3 +166,13 @@ def test_a_wrong_application_is_explained(
 )  # fmt: skip
 def test_a_wrong_option_is_refused(option: list[str], bare: Cli, module: str) -> None:
     assert bare("worker", module, "--database-url", NO_SERVER, *option).code == 2
+
+
+def test_a_worker_of_an_unknown_queue_ends_with_a_suggestion(cli: Cli, module: str) -> None:
+    wrong = cli("worker", module, "--until-empty", "--queues", "deafult")
+
+    assert wrong.code == 3
+    assert "there is no queue 'deafult'" in wrong.err
+    assert "Did you mean 'default'?" in wrong.err
+    assert "treadle queues create deafult" in wrong.err
+    assert "Traceback" not in wrong.err

@@ -31,6 +31,7 @@ import asyncio
 from treadle import FailPermanently, Treadle
 
 app = Treadle()
+app.queue("mail")
 number = 7
 
 @app.task()

@@ -9,6 +9,8 @@ from tests.drivers.mutants import FAILED, Killers, Mutant
 schedules = Killers("push.test_push_schedules")
 properties = Killers("queues.test_queue_properties")
 full = Killers("queues.test_full_queue_verdicts")
+removal = Killers("queues.test_remove_queue")
+unknown = Killers("queues.test_unknown_queues")
 
 pytestmark = pytest.mark.mutant
 
@@ -49,6 +51,30 @@ MUTANTS = {
         "define_queue",
         {"    hold = v_new.hold,\n": ""},
         properties.test_a_queue_may_hold_its_new_tasks_until_they_are_released,
+    ),
+    "a queue deleted under a task": Mutant(
+        "remove_queue",
+        {"  lock table treadle.queues in access exclusive mode;\n": ""},
+        lambda driver: removal.test_a_task_that_is_being_enqueued_keeps_its_queue(
+            removal.queue_with_lanes(driver)
+        ),
+    ),
+    "a queue deleted with its tasks": Mutant(
+        "check_queue_unused",
+        {"where exists (select from treadle.tasks where tasks.queue = p_name)": "where false"},
+        lambda driver: removal.test_a_task_that_has_ended_keeps_its_queue(
+            removal.queue_with_lanes(driver)
+        ),
+    ),
+    "a worker of an unknown queue": Mutant(
+        "declare_types",
+        {"  from unnest(p_uses) as used (name)\n": "  from unnest('{}'::text[]) as used (name)\n"},
+        unknown.test_an_unknown_queue_that_an_application_uses_is_refused,
+    ),
+    "no queue is similar": Mutant(
+        "raise_unknown_name",
+        {"when v_near is not null": "when false"},
+        unknown.test_an_unknown_type_has_a_suggestion_too,
     ),
     "a queue that is not made yet": Mutant(
         "assignment_of",

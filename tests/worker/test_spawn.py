@@ -38,7 +38,7 @@ async def test_a_task_waits_for_its_subtasks_and_has_their_outputs(
 
 
 async def test_a_parent_waits_without_a_claim(app: Treadle, conn: Conn) -> None:
-    @app.task(queue="elsewhere")
+    @app.task(queue=app.queue("elsewhere"))
     async def child() -> str:
         return "done"
 

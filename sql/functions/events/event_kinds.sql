@@ -23,7 +23,7 @@ as $$
     'harness.failed', 'harness.interrupted', 'harness.nudges_allowed', 'harness.nudges_forbidden',
     'harness.rerun_requested', 'harness.retry_scheduled', 'harness.skipped',
     'key.limited',
-    'queue.defined', 'queue.paused', 'queue.resumed',
+    'queue.defined', 'queue.paused', 'queue.removed', 'queue.resumed',
     'retention.set',
     'schedule.defined', 'schedule.failed', 'schedule.paused', 'schedule.removed',
     'schedule.resumed', 'schedule.run_manually', 'schedule.skipped',

@@ -20,40 +20,115 @@ begin
 end;
 $$;
 
+-- edit_distance: return how many letters differ between two names; two swapped letters count as
+-- one difference.
+create or replace function treadle.edit_distance(p_a text, p_b text)
+returns integer
+language plpgsql
+immutable
+parallel safe
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_a      text[] := string_to_array(p_a, null);
+  v_b      text[] := string_to_array(p_b, null);
+  v_before integer[];
+  v_last   integer[];
+  v_row    integer[] := array(select generate_series(0, cardinality(v_b)));
+begin
+  -- Element j + 1 of a row is the distance between the first i letters of a and the first j of b.
+  for i in 1..cardinality(v_a) loop
+    v_before := v_last;
+    v_last := v_row;
+    v_row := array[i];
+    for j in 1..cardinality(v_b) loop
+      v_row[j + 1] := least(
+        v_last[j + 1] + 1, v_row[j] + 1, v_last[j] + (v_a[i] <> v_b[j])::integer
+      );
+      if i > 1 and j > 1 and v_a[i] = v_b[j - 1] and v_a[i - 1] = v_b[j] then
+        v_row[j + 1] := least(v_row[j + 1], v_before[j - 1] + 1);
+      end if;
+    end loop;
+  end loop;
+  return v_row[cardinality(v_b) + 1];
+end;
+$$;
+
+-- raise_unknown_name: raise the error for an unknown queue or type, with the name that was probably
+-- meant.
+--
+-- Only names of a similar length are compared, and at most 200 of them.
+--
+-- Raises:      TR202 unknown queue, TR203 unknown type.
+create or replace function treadle.raise_unknown_name(
+  p_argument  text,
+  p_name      text,
+  p_known     text[],
+  p_hint      text
+)
+returns void
+language plpgsql
+stable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_near text;
+begin
+  select near.name
+  into v_near
+  from (
+    select known.name, treadle.edit_distance(lower(p_name), lower(known.name)) as distance
+    from unnest(p_known) as known (name)
+    where abs(char_length(known.name) - char_length(p_name)) <= 2
+    limit 200
+  ) as near
+  where near.distance <= greatest(1, least(2, char_length(p_name) / 3))
+  order by near.distance, near.name
+  limit 1;
+
+  perform treadle.raise_error(
+    format(
+      'there is no %s %s', case p_argument when 'type' then 'task type' else p_argument end,
+      coalesce(quote_literal(left(p_name, 60)), 'null')
+    ),
+    jsonb_build_object('argument', p_argument, p_argument, left(p_name, 200)),
+    case
+      when v_near is not null then format('Did you mean %L? ', v_near)
+      else format('Known %ss: %s. ', p_argument, array_to_string(p_known[1:10], ', '))
+    end || p_hint,
+    case p_argument when 'queue' then 'TR202' else 'TR203' end
+  );
+end;
+$$;
+
 create or replace function treadle.check_names(p_queue text, p_type text)
 returns void
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_name text;
 begin
   if treadle.are_names(p_queue, p_type) then
     return;
   end if;
 
   if not exists (select from treadle.queues where queues.name = p_queue) then
-    perform treadle.raise_error(
-      format('there is no queue %s', coalesce(quote_literal(left(p_queue, 60)), 'null')),
-      jsonb_build_object('argument', 'queue', 'queue', left(p_queue, 200)),
+    v_name := case when p_queue ~ '^[a-z0-9_.-]{1,48}$' then p_queue else 'name' end;
+    perform treadle.raise_unknown_name(
+      'queue', p_queue, array(select queues.name from treadle.queues order by 1),
       format(
-        'Known queues: %s. To create one: select treadle.define_queue(''name'')',
-        array_to_string(array(select queues.name from treadle.queues order by 1 limit 10), ', ')
-      ),
-      'TR202'
+        'To create a queue: treadle queues create %s, app.queue(%L) in code, or '
+        'select treadle.define_queue(%L)', v_name, v_name, v_name
+      )
     );
   end if;
 
   if not exists (select from treadle.task_types where task_types.name = p_type) then
-    perform treadle.raise_error(
-      format('there is no task type %s', coalesce(quote_literal(left(p_type, 60)), 'null')),
-      jsonb_build_object('argument', 'type', 'type', left(p_type, 200)),
-      format(
-        'Known types: %s. Start a worker that handles it, or call treadle.define_type(''name'')',
-        array_to_string(
-          array(select task_types.name from treadle.task_types order by 1 limit 10), ', '
-        )
-      ),
-      'TR203'
+    perform treadle.raise_unknown_name(
+      'type', p_type, array(select task_types.name from treadle.task_types order by 1),
+      'Start a worker that handles it, or call treadle.define_type(''name'')'
     );
   end if;
 end;

@@ -3,8 +3,9 @@
 -- Tasks that differ only in their arguments are prepared once. The task's own value takes
 -- precedence over its type's, and that over its queue's. Options are applied to p_task and p_rest
 -- if those are given: a retry and a fork start from a task. Waiting time counts from run_at if
--- there is one. `define` creates a type or queue that does not exist yet, for code that has the
--- handler. A queue may hold its new tasks.
+-- there is one. `define` is for code that has the handler: `type` has the settings of a type that
+-- may not exist yet, and `queue` is true if the code declares the queue. A queue may hold its new
+-- tasks.
 --
 -- Concurrency: may create a lane, see find_lane.
 -- Lock order:  lanes.
@@ -135,10 +136,11 @@ begin
   select queues.* into v_queue from treadle.queues where queues.name = task.queue;
   select task_types.* into v_type from treadle.task_types where task_types.name = task.type;
   if v_queue.name is null or v_type.name is null then
-    if p_options ? 'define' then
-      perform treadle.declare_types(
-        jsonb_build_object(task.type, p_options -> 'define'), array[task.queue]
-      );
+    if v_type.name is null and p_options -> 'define' ? 'type' then
+      perform treadle.declare_types(jsonb_build_object(task.type, p_options #> '{define,type}'));
+    end if;
+    if v_queue.name is null and p_options #> '{define,queue}' = 'true' then
+      perform treadle.declare_types('{}', array[task.queue]);
     end if;
     perform treadle.check_names(task.queue, task.type);
     select queues.* into v_queue from treadle.queues where queues.name = task.queue;

@@ -52,7 +52,7 @@ SECTIONS = {
         "them.",
     },
     "Flow control": {
-        "queues": "List queues with their depth; create, update, pause and resume them.",
+        "queues": "List queues with their depth; create, update, pause, resume and delete them.",
         "types": "List task types; create, update, pause and resume them.",
         "agents": "List agents; drain one before its host stops; register agents that tasks are "
         "sent to.",

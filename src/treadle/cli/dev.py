@@ -81,9 +81,7 @@ def dev(
     # Report a wrong path once here, not from a worker that restarts again and again.
     loaded = load_app(app)
     if not loaded.registry.names():
-        raise ConfigurationError(
-            f"{app} has no tasks", hint="Add one: @app.task() above a function."
-        )
+        raise ConfigurationError(f"{app} has no tasks", hint="Add one: @app.task above a function.")
     settings = load_settings(database_url=common.options.database_url)
     raise typer.Exit(common.run(_main(Terminal(), app, loaded, settings, reload=reload)))
 
@@ -184,7 +182,10 @@ def _roles(path: str, url: str, port: int | None) -> list[DevProcess]:
 
 
 def _child_settings(app: Treadle, url: str) -> dict[str, str]:
-    queues = dict.fromkeys([*app.settings.queues, *app.registry.queues()])
+    registry = app.registry
+    queues = dict.fromkeys(
+        [*app.settings.queues, *registry.queues(), *sorted(registry.declared_queues)]
+    )
     settings = {
         "database_url": url,
         "listen_url": app.settings.listen_url or url,

@@ -8,7 +8,7 @@ import typer
 
 from treadle.cli import common, output
 from treadle.cli.common import Name
-from treadle.cli.nouns import Noun, add_create_and_update, add_pause_and_resume
+from treadle.cli.nouns import Noun, add_create_and_update, add_delete, add_pause_and_resume
 from treadle.cli.options import field_options, with_options
 from treadle.cli.output import Column
 from treadle.fields import QueueDefaults, fields_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 queues = Noun(
     "queues",
-    """List queues with their depth; create, update, pause and resume them.
+    """List queues with their depth; create, update, pause, resume and delete them.
 
     \b
     Example:
@@ -206,4 +206,11 @@ add_pause_and_resume(
     resume="Claim tasks from a paused queue again.",
     example="mail",
     active="open",
+)
+add_delete(
+    queues,
+    "queue",
+    lambda db, name: db.queues.remove(name),
+    text="Delete a queue that has no tasks and that nothing uses.",
+    example="night",
 )

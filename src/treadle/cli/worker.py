@@ -192,7 +192,7 @@ def load_app(path: str) -> Treadle:
     if not found.registry.names():
         raise ConfigurationError(
             f"{module_name}:{attribute} has no tasks",
-            hint="Add one: @app.task() above a function.",
+            hint="Add one: @app.task above a function.",
         )
     return found
 

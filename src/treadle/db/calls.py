@@ -5,6 +5,7 @@ arguments. So a call is repeated on another connection after a deadlock, a lost 
 timeout; see ADR 23. Every noun of `Database` is built on these calls alone.
 """
 
+import asyncio
 import random
 import re
 import time
@@ -31,7 +32,7 @@ from treadle.db.errors import (
     translate_errors,
 )
 from treadle.db.install.history import schema_problem
-from treadle.db.pool import Connection, Pool, close_pool, connect, open_pool
+from treadle.db.pool import CLOSE_S, Connection, Pool, close_pool, connect, open_pool
 from treadle.db.reach import Reach
 from treadle.errors import InvalidArgument, NotFound, Unavailable
 
@@ -72,6 +73,23 @@ class _SingleConnection:
         """Do nothing: the transaction keeps the connection."""
 
 
+class _LazyPool:
+    """The pool of one event loop, which is opened on first use."""
+
+    __slots__ = ("checked", "opening", "pool")
+
+    def __init__(self) -> None:
+        self.opening = anyio.Lock()
+        self.pool: Pool | None = None
+        # The same pool once the schema has been checked.
+        self.checked: Pool | None = None
+
+    def abandon(self) -> None:
+        """Close the connections after the event loop has ended."""
+        if self.pool is not None:
+            self.pool.abandon()
+
+
 class Calls:
     """Calls functions and reads views on the connections of a pool."""
 
@@ -84,8 +102,8 @@ class Calls:
     handler_pool: Pool | None = None
 
     _make_pool: Callable[[], Pool]
-    _opening: anyio.Lock
-    _unchecked: Pool | None = None
+    # The pools of lazy calls: connections belong to the event loop that opened them.
+    _by_loop: "dict[asyncio.AbstractEventLoop, _LazyPool]"
 
     def __init__(self, pool: Pool | None, transaction: Connection | None = None) -> None:
         self._pool = pool
@@ -96,26 +114,46 @@ class Calls:
         """Return calls that open their pool and check the schema on first use."""
         calls = cls(None)
         calls._make_pool = make_pool
-        calls._opening = anyio.Lock()
+        calls._by_loop = {}
         return calls
 
     async def open(self) -> Pool:
-        """Open the pool, check the schema and return the pool."""
+        """Open the pool of the running event loop, check the schema and return the pool."""
         if self._pool is not None:
             return self._pool
-        async with self._opening:
-            if self._pool is None:
-                if self._unchecked is None:
-                    self._unchecked = await open_pool(self._make_pool())
-                await Calls(self._unchecked).check_schema()
-                self._pool = self._unchecked
-        return self._pool
+        loop = asyncio.get_running_loop()
+        lazy = self._by_loop.get(loop)
+        if lazy is None:
+            # The connections of loops that have ended cannot be used any more.
+            for ended in [each for each in list(self._by_loop) if each.is_closed()]:
+                self._by_loop.pop(ended).abandon()
+            lazy = self._by_loop[loop] = _LazyPool()
+        if lazy.checked is not None:
+            return lazy.checked
+        async with lazy.opening:
+            if lazy.checked is None:
+                if lazy.pool is None:
+                    lazy.pool = await open_pool(self._make_pool())
+                await Calls(lazy.pool).check_schema()
+                lazy.checked = lazy.pool
+        return lazy.checked
 
     async def close(self) -> None:
-        """Close the connections; the next call opens a new pool."""
-        pool, self._pool, self._unchecked = self._unchecked, None, None
-        if pool is not None:
-            await close_pool(pool)
+        """Close the connections of all event loops; the next call opens a new pool."""
+        here = asyncio.get_running_loop()
+        while self._by_loop:
+            loop, lazy = self._by_loop.popitem()
+            if lazy.pool is None:
+                continue
+            if loop is here:
+                await close_pool(lazy.pool)
+            elif loop.is_running():
+                closing = asyncio.run_coroutine_threadsafe(close_pool(lazy.pool), loop)
+                # In case that loop is blocked: close_pool has a limit of its own.
+                with anyio.move_on_after(CLOSE_S + 2):
+                    await asyncio.wrap_future(closing)
+            else:
+                lazy.abandon()
 
     async def check_schema(self) -> None:
         """Raise SchemaError if this version cannot work with the schema."""
@@ -163,7 +201,12 @@ class Calls:
     @property
     def contact_at(self) -> float:
         """When the database last responded, by the monotonic clock."""
-        return time.monotonic() if self._pool is None else self._pool.contact_at
+        pools = (
+            [lazy.checked for lazy in list(self._by_loop.values()) if lazy.checked is not None]
+            if self._pool is None
+            else [self._pool]
+        )
+        return max((pool.contact_at for pool in pools), default=time.monotonic())
 
     async def ping(self) -> None:
         """Check that the database responds."""

@@ -6,6 +6,7 @@ So the timeout is implemented only there. ADR 23 describes timeouts and lost con
 """
 
 import asyncio
+import os
 import socket
 import time
 from collections.abc import Awaitable, Mapping
@@ -207,6 +208,7 @@ class Pool(AsyncConnectionPool[Connection]):
         self._dropped_at = 0.0
         self._warned_at = 0.0
         self._in_use: set[Connection] = set()
+        self._process = os.getpid()
         super().__init__(
             url,
             connection_class=Connection,
@@ -279,6 +281,13 @@ class Pool(AsyncConnectionPool[Connection]):
         finally:
             await probe.close()
         return False
+
+    def abandon(self) -> None:
+        """Close the connections of a pool whose event loop has ended."""
+        # In a forked process they belong to the parent, which still uses them.
+        if os.getpid() == self._process:
+            for conn in [*self._pool, *self._in_use]:
+                conn.pgconn.finish()
 
     async def _wait_for_turn(self, timeout: float | None) -> Connection:
         began = time.monotonic()

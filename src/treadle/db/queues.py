@@ -9,7 +9,7 @@ from treadle.json import encode
 
 
 class Queues:
-    """Define, pause, resume and read queues."""
+    """Define, remove, pause, resume and read queues."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -23,6 +23,9 @@ class Queues:
             "select treadle.define_queue(%b, %b, %b)", name, document, actor
         )
         return bool(rows[0][0])
+
+    async def remove(self, name: str, actor: str | None = None) -> None:
+        await self._calls.call("select treadle.remove_queue(%b, %b)", name, actor)
 
     async def pause(self, name: str, reason: str | None, actor: str | None = None) -> None:
         await self._calls.call("select treadle.pause_queue(%b, %b, %b)", name, reason, actor)

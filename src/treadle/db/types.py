@@ -14,9 +14,15 @@ class Types:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
-    async def declare(self, types: Mapping[str, Any], queues: Iterable[str]) -> None:
+    async def declare(
+        self, types: Mapping[str, Any], queues: Iterable[str], *, uses: Iterable[str] = ()
+    ) -> None:
+        """Store types and create missing queues; the queues that are used must exist."""
         await self._calls.call(
-            "select treadle.declare_types(%b, %b)", RawJson(encode(types)), sorted(set(queues))
+            "select treadle.declare_types(%b, %b, %b)",
+            RawJson(encode(types)),
+            sorted(set(queues)),
+            sorted(set(uses)),
         )
 
     async def define(

@@ -19,6 +19,7 @@ from treadle.db.pool import is_sync
 from treadle.errors import InvalidArgument, ResultTimeout, Unavailable
 from treadle.json import encode
 from treadle.models import DagState
+from treadle.producer.background import is_loop_running
 from treadle.producer.handle import Handle
 from treadle.producer.node import DagTask, NameGenerator, Node, task_document, type_of
 from treadle.worker.references import After, Input, Source, id_of
@@ -133,9 +134,10 @@ class Dag:
             self._made(await self._create())
 
     def __enter__(self) -> Self:
-        if self._conn is None or not is_sync(self._conn):
+        plain = not is_loop_running() if self._conn is None else is_sync(self._conn)
+        if not plain:
             raise InvalidArgument(
-                "a plain `with` needs a plain connection",
+                "a plain `with` needs a plain connection in async code",
                 hint="Use `async with app.dag(…)`, or pass conn=psycopg.connect(…)",
                 argument="conn",
             )
@@ -143,9 +145,12 @@ class Dag:
 
     def __exit__(self, failed: object, *_: object) -> None:
         if failed is None:
-            assert self._conn is not None
-            assert is_sync(self._conn)
-            self._made(create_sync(self._conn, self._text()))
+            if self._conn is None:
+                made = self._app.run(self._create(), timeout=self._app.sync_timeout_s)
+            else:
+                assert is_sync(self._conn)
+                made = create_sync(self._conn, self._text())
+            self._made(made)
 
     async def _create(self) -> CreatedDag:
         if self._conn is None:

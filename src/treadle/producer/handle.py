@@ -6,41 +6,64 @@ takes over when its own task has ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Coroutine, Generator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 from uuid import UUID
 
 import anyio
+from typing_extensions import TypeVar
 
 from treadle.db.database import Database
-from treadle.errors import ResultTimeout, TaskFailed, TaskNotFound, Unavailable
+from treadle.errors import InvalidArgument, ResultTimeout, TaskFailed, TaskNotFound, Unavailable
 from treadle.models import TaskResult
+from treadle.producer.background import is_loop_running
 from treadle.worker.references import TaskReference
 
 if TYPE_CHECKING:
     from treadle.app import Treadle
+    from treadle.worker.registry import Definition
 
 FIRST_S, LONGEST_S = 0.01, 0.5
 
 
-class Handle(TaskReference):
-    """An enqueued task."""
+R_co = TypeVar("R_co", covariant=True, default=Any)
 
-    __slots__ = ("_app", "created", "id")
+
+class Handle(TaskReference, Generic[R_co]):
+    """An enqueued task; `R_co` is what its handler returns."""
+
+    __slots__ = ("_app", "_definition", "created", "id")
 
     id: UUID
 
-    def __init__(self, app: Treadle, task_id: UUID, *, created: bool = True) -> None:
+    def __init__(
+        self,
+        app: Treadle,
+        task_id: UUID,
+        *,
+        created: bool = True,
+        definition: Definition | None = None,
+    ) -> None:
         self._app = app
+        self._definition = definition
         self.id = task_id
         self.created = created
 
     def __repr__(self) -> str:
         return f"<Handle {self.id}>"
 
-    async def result(self, timeout: float | None = None) -> Any:
-        """Wait for the task and return its output; raise TaskFailed or ResultTimeout."""
+    def wait(self, timeout: float | None = None) -> R_co:
+        """Wait for the result in sync code; see `result`."""
+        return self._app.run(self.result(timeout))
+
+    async def result(self, timeout: float | None = None) -> R_co:
+        """Wait for the task and return its output; raise TaskFailed or ResultTimeout.
+
+        The output is JSON. If the handler is known here and returns a model, a dataclass or
+        another type that is not JSON, the output is converted to it.
+        """
         # Report a wrong URL or schema now: the wait below continues while there is no database.
         await self._app.db.calls.open()
         try:
@@ -53,7 +76,10 @@ class Handle(TaskReference):
                 task_id=str(self.id),
             ) from None
         if ended.status == "completed":
-            return ended.output
+            output: R_co = (
+                ended.output if self._definition is None else self._definition.output(ended.output)
+            )
+            return output
         if ended.status == "unknown":
             raise TaskNotFound(
                 f"there is no task {self.id}",
@@ -77,6 +103,110 @@ class Handle(TaskReference):
         """Cancel the task; return False if it had already ended."""
         verdicts = await self._app.db.tasks.cancel([self.id], reason)
         return verdicts[self.id] == "cancelled"
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class _Pending(Coroutine[Any, Any, T_co]):
+    """A call that can be awaited; in sync code it is done at once.
+
+    It is a coroutine, so that `asyncio.run`, `gather` and task groups accept it.
+    """
+
+    __slots__ = ()
+
+    _work: Coroutine[Any, Any, T_co] | None
+    _steps: Generator[Any, Any, T_co] | None
+
+    def _start(self, app: Treadle, work: Coroutine[Any, Any, T_co], *, elsewhere: bool) -> None:
+        """Take the work; without a running event loop do it now, if it may run `elsewhere`."""
+        self._work = work
+        self._steps = None
+        if elsewhere and not is_loop_running():
+            self._work = None
+            self._finish(app.run(work, timeout=app.sync_timeout_s))
+
+    @abstractmethod
+    def _finish(self, result: Any) -> None:
+        """Take the result over."""
+
+    @abstractmethod
+    def _result(self) -> T_co:
+        """Return the result."""
+
+    def __await__(self) -> Generator[Any, Any, T_co]:
+        if self._work is not None:
+            work, self._work = self._work, None
+            self._finish((yield from work.__await__()))
+        return self._result()
+
+    def send(self, value: Any) -> Any:
+        if self._steps is None:
+            self._steps = self.__await__()
+        return self._steps.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        if self._steps is None:
+            self._steps = self.__await__()
+        return self._steps.throw(*error)
+
+    def close(self) -> None:
+        if self._steps is not None:
+            self._steps.close()
+        if self._work is not None:
+            self._work.close()
+
+
+class PendingHandle(Handle[R_co], _Pending[Handle[R_co]]):
+    """What `enqueue` returns: await it in async code, use it as a handle in sync code."""
+
+    __slots__ = ("_steps", "_work")
+
+    def __init__(
+        self, app: Treadle, work: Coroutine[Any, Any, list[Handle[R_co]]], *, elsewhere: bool
+    ) -> None:
+        self._app = app
+        self._definition = None
+        self._start(app, _first(work), elsewhere=elsewhere)
+
+    def __repr__(self) -> str:
+        return "<Handle, not awaited>" if self._work is not None else super().__repr__()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("id", "created"):
+            raise InvalidArgument(
+                "the task does not exist yet", hint="Await it: handle = await task.enqueue(…)"
+            )
+        raise AttributeError(name)
+
+    def _finish(self, result: Handle[R_co]) -> None:
+        self.id, self.created, self._definition = result.id, result.created, result._definition
+
+    def _result(self) -> Handle[R_co]:
+        return Handle(self._app, self.id, created=self.created, definition=self._definition)
+
+
+class PendingHandles(list[Handle[R_co]], _Pending[list[Handle[R_co]]]):
+    """What `enqueue_many` returns: await it in async code, use it as a list in sync code."""
+
+    __slots__ = ("_steps", "_work")
+
+    def __init__(
+        self, app: Treadle, work: Coroutine[Any, Any, list[Handle[R_co]]], *, elsewhere: bool
+    ) -> None:
+        super().__init__()
+        self._start(app, work, elsewhere=elsewhere)
+
+    def _finish(self, result: list[Handle[R_co]]) -> None:
+        self.extend(result)
+
+    def _result(self) -> list[Handle[R_co]]:
+        return list(self)
+
+
+async def _first(work: Coroutine[Any, Any, list[Handle[R_co]]]) -> Handle[R_co]:
+    return (await work)[0]
 
 
 class _Waiter:

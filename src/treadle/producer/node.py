@@ -94,6 +94,8 @@ def task_document(
         made = {**others, "queue": queue, "type": what, "spec": given}
         if key is not None:
             made["idempotency_key"] = key
+        if define := registry.define(what, queue):
+            made["define"] = define
     else:
         assert definition is not None
         definition.check(given, references)

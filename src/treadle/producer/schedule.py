@@ -91,11 +91,9 @@ class Schedules:
         """Return the schedules for SQL, with the settings of the handler of a named type."""
         made = {}
         for name, settings in self.declared.items():
-            task = settings.get("task")
-            handler = self._registry.get(task["type"]) if task else None
-            if task and handler is not None and "define" not in task:
-                _, options, _ = make_options({}, handler.settings)
-                settings = {**settings, "task": {**task, "define": options["define"]}}
+            if task := settings.get("task"):
+                define = self._registry.define(task["type"], task["queue"])
+                settings = {**settings, "task": {**task, **({"define": define} if define else {})}}
             made[name] = settings
         return made
 

@@ -21,7 +21,7 @@ from treadle.db.embedded import EmbeddedServer, embedded_bindir
 from treadle.errors import IllegalTransition, MissingExtra, TaskNotFound
 from treadle.models import AgentProfile, Claim, ExpiredWait, Failure, Promoted, Reaped
 from treadle.producer.handle import Handle
-from treadle.producer.task import Task
+from treadle.producer.task import P, R, Task
 from treadle.settings import child_environment
 from treadle.worker.completer import Completer
 from treadle.worker.context import Context
@@ -77,7 +77,9 @@ class TaskRunner:
         self.app.connect_to(self.url, settings)
         try:
             registry = self.app.registry
-            await self.app.db.types.declare(registry.declaration(), registry.queues())
+            await self.app.db.types.declare(
+                registry.declaration(), registry.declared_queues, uses=registry.queues()
+            )
         except BaseException:
             await self.__aexit__()
             raise
@@ -89,7 +91,7 @@ class TaskRunner:
             await self.app.close()
         vars(self.app).update(self._before)
 
-    async def run_inline(self, task: Task, /, **arguments: Any) -> Any:
+    async def run_inline(self, task: Task[P, R], /, *args: P.args, **arguments: P.kwargs) -> R:
         """Enqueue, claim and run one task; return its result or raise its error.
 
         The attempt is recorded as a worker does: it fails if the handler raises, or if a validator
@@ -97,7 +99,7 @@ class TaskRunner:
         answer it and continue with `drain`.
         """
         db = self.app.db
-        handle = await _without_delay(task).enqueue(**arguments)
+        handle = await _without_delay(task).enqueue(*args, **arguments)
         details = await self.app.db.tasks.get(handle.id)
         if details["status"] != "ready":
             raise IllegalTransition(
@@ -124,7 +126,8 @@ class TaskRunner:
             await recorder.run(claims[0])
             await completer.drained()
             helpers.cancel_scope.cancel()
-        return recorder.outcome(claims[0])
+        result: R = recorder.outcome(claims[0])
+        return result
 
     async def drain(
         self,
@@ -293,7 +296,7 @@ class _Recorder(Executor):
         raise FailPermanently(self.failure.error, self.failure.failure_class or "error")
 
 
-def _without_delay(task: Task) -> Task:
+def _without_delay(task: Task[P, R]) -> Task[P, R]:
     """Return the task without a delay or hold."""
     return task.using(delay=0.0, hold=False)
 

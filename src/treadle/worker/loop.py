@@ -86,7 +86,7 @@ class Worker:
     ) -> None:
         if not registry.names():
             raise ConfigurationError(
-                "this application has no tasks", hint="Decorate a function with @app.task()."
+                "this application has no tasks", hint="Decorate a function with @app.task."
             )
         self._registry = registry
         self._db = db
@@ -141,7 +141,9 @@ class Worker:
         """Run until drained."""
         options = self._options
         await self._db.types.declare(
-            self._registry.declaration(), [*self._registry.queues(), *options.queues]
+            self._registry.declaration(),
+            self._registry.declared_queues,
+            uses=[*self._registry.queues(), *options.queues],
         )
         await self._register()
         with self._watchdog.watching():

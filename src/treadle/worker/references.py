@@ -24,12 +24,13 @@ class TaskReference(ABC):
     def id(self) -> UUID:
         """The id of the task."""
 
+    # Any: for a type checker these stand for the arguments that they will become.
     @property
-    def output(self) -> Output:
+    def output(self) -> Any:
         """The output as an argument of a later task; `task.output["title"]` is a part of it."""
         return Output(self)
 
-    def artifact(self, name: str) -> ArtifactOutput:
+    def artifact(self, name: str) -> Any:
         """Return a file that the task will store, as an argument of a later task."""
         return ArtifactOutput(self, name)
 

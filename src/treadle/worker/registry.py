@@ -5,15 +5,27 @@ The type of a task is looked up in this table; nothing from a payload is importe
 """
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, NotRequired, Protocol, get_type_hints
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Literal,
+    Never,
+    NoReturn,
+    NotRequired,
+    Protocol,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
 # pydantic needs this TypedDict before Python 3.12.
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, is_typeddict
 
 from treadle.errors import ConfigurationError, InvalidArgument
 from treadle.fields import EnqueueOptions
@@ -38,7 +50,15 @@ class Definition:
         self.settings = dict(settings)
         self.is_async = inspect.iscoroutinefunction(handler)
         self.context_name: str | None = None
+        # The queues that the application declares; the registry shares its own.
+        self.declared_queues: Collection[str] = ()
         self._adapter = self._adapter_of(handler)
+        self._output_adapter: TypeAdapter[Any] | None = None
+
+    def define(self, queue: str) -> dict[str, Any]:
+        """Return what SQL needs to create the type, and the queue if the code declares it."""
+        settings = {name: value for name, value in self.settings.items() if value is not None}
+        return {"type": settings, **define_queue(queue, self.declared_queues)}
 
     @cached_property
     def return_adapter(self) -> TypeAdapter[Any] | None:
@@ -102,6 +122,35 @@ class Definition:
                 f"{self.name} does not take these arguments: {words}", hint=error.hint, errors=left
             ) from None
 
+    def named(self, values: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return positional and named arguments by name."""
+        signature = inspect.signature(self.handler)
+        names = [name for name in signature.parameters if name != self.context_name]
+        given = dict(zip(names, values, strict=False))
+        twice = sorted(given.keys() & arguments.keys())
+        if twice or len(values) > len(names):
+            problem = f"{twice[0]} is given twice" if twice else "there are too many arguments"
+            raise InvalidArgument(
+                f"{self.name} does not take these arguments: {problem}",
+                hint=f"The signature is {self.name}{signature}",
+            )
+        return {**given, **arguments}
+
+    def output(self, value: Any) -> Any:
+        """Convert an output, which is JSON, to the type that the handler returns."""
+        if self._returns is None:
+            return value
+        if self._output_adapter is None:
+            self._output_adapter = TypeAdapter(self._returns)
+        try:
+            return self._output_adapter.validate_python(value)
+        except ValidationError as error:
+            raise InvalidArgument(
+                f"the output of {self.name} is not what the handler returns: "
+                f"{error.errors(include_url=False, include_input=False)[0]['msg']}",
+                hint=f"It was stored by other code. The handler returns {self._returns!r}.",
+            ) from None
+
     def _adapter_of(self, handler: Handler) -> TypeAdapter[dict[str, Any]] | None:
         try:
             hints = get_type_hints(handler, include_extras=True)
@@ -110,6 +159,8 @@ class Definition:
                 f"the type hints of {self.name} cannot be resolved: {error}",
                 hint="Import the names used in annotations at the top of the module.",
             ) from error
+        returns = hints.get("return")
+        self._returns = None if returns is None or _is_json(returns) else returns
         fields: dict[str, Any] = {}
         takes_any = False
         for parameter in inspect.signature(handler).parameters.values():
@@ -142,11 +193,25 @@ class Definition:
         return TypeAdapter(arguments)
 
 
+def _is_json(hint: Any) -> bool:
+    """Return whether values of a type are the same before and after they were JSON."""
+    origin = get_origin(hint)
+    if origin in (dict, list, Union, UnionType):
+        return all(map(_is_json, get_args(hint)))
+    return (
+        hint in (Any, object, None, NoneType, Never, NoReturn, str, int, float, bool, dict, list)
+        or origin is Literal
+        or is_typeddict(hint)
+    )
+
+
 class Registry:
     """The definitions of an application, by type."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Definition] = {}
+        # Queues that are created if they are missing: `app.queue("mail")`.
+        self.declared_queues: set[str] = set()
         self.validators = Validators()
 
     def add(self, definition: Definition) -> None:
@@ -156,6 +221,7 @@ class Registry:
                 hint="Give one of them another name: @app.task('other_name')",
             )
         self._by_name[definition.name] = definition
+        definition.declared_queues = self.declared_queues
 
     def get(self, name: str) -> Definition | None:
         return self._by_name.get(name)
@@ -164,7 +230,17 @@ class Registry:
         return sorted(self._by_name)
 
     def queues(self) -> list[str]:
+        """Return the queues that the types use by default."""
         return sorted({definition.queue for definition in self._by_name.values()})
+
+    def define(self, type: str, queue: str) -> dict[str, Any]:
+        """Return what SQL needs to create the type and the queue, as far as the code has them."""
+        definition = self.get(type)
+        return (
+            define_queue(queue, self.declared_queues)
+            if definition is None
+            else definition.define(queue)
+        )
 
     def declaration(self) -> dict[str, dict[str, Any]]:
         """Return the types and their settings for `treadle.declare_types`."""
@@ -202,9 +278,10 @@ class Call:
         chosen: EnqueueOptions = {"queue": self.definition.queue, **self.options}
         if check:
             spec, chosen = self.definition.split(self.arguments, chosen)
-        queue, options, key = make_options(chosen, self.definition.settings)
+        queue, options, key = make_options(chosen)
         if key is not None:
             options["idempotency_key"] = key
+        options["define"] = self.definition.define(queue)
         return {**options, "queue": queue, "type": self.definition.name, "spec": spec}
 
 
@@ -219,9 +296,12 @@ def split_inputs(
     return given, options
 
 
-def make_options(
-    options: EnqueueOptions, define: Mapping[str, Any] | None = None
-) -> tuple[str, dict[str, Any], str | None]:
+def define_queue(queue: str, declared: Collection[str]) -> dict[str, Any]:
+    """Return what SQL needs to create a queue that the code declares."""
+    return {"queue": True} if queue in declared else {}
+
+
+def make_options(options: EnqueueOptions) -> tuple[str, dict[str, Any], str | None]:
     """Split options into the queue, what goes to SQL as json, and the idempotency key."""
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     queue = str(given.pop("queue", "default"))
@@ -238,8 +318,6 @@ def make_options(
             raise InvalidArgument(
                 f"{name} has no time zone", hint="Use datetime.now(tz=UTC) + …", argument=name
             )
-    if define is not None:
-        given["define"] = {name: value for name, value in define.items() if value is not None}
     return queue, given, key
 
 

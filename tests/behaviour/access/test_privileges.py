@@ -49,7 +49,12 @@ WORK = (
 OPERATE = (
     "set_retention('events', 86400)",
     *("define_push_agent('p', 'https://example.org')", "remove_push_agent('p')"),
-    *("pause_queue('default')", "resume_queue('default')", "define_queue('q')"),
+    *(
+        "pause_queue('default')",
+        "resume_queue('default')",
+        "define_queue('q')",
+        "remove_queue('q')",
+    ),
     *("define_type('t')", "pause_type('code')", "resume_type('code')"),
     *("define_gate('g')", "close_gate('type:code', 60)", "open_gate('type:code')"),
     *("trip_breaker('code')", "reset_breaker('code')", "define_project('p')"),

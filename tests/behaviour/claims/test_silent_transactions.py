@@ -68,7 +68,7 @@ async def test_a_statement_may_take_longer_than_the_deadline_of_a_call(
     app = make(proxy)
 
     @app.task(max_attempts=1)
-    async def pay(ctx: Context) -> None:
+    async def pay(ctx: Context) -> Any:
         async with ctx.transaction(output="paid") as tx:
             await tx.execute("select pg_sleep(%s)", (DEADLINE_S * 2,))
 

@@ -52,7 +52,7 @@ BAD: dict[str, tuple[Build, type[TreadleError], str]] = {
     "a wrong argument": (
         lambda dag, task: dag.add(task, name_of=5, inputs={"times": dag.add("code")}),
         InvalidArgument,
-        "name_of: Input should be a valid string$",
+        r"name_of: Input should be a valid string\n",
     ),
     "an input it does not take": (
         lambda dag, task: dag.add(task, name_of="x", loud=dag.add("code").output),

@@ -27,7 +27,7 @@ from treadle.producer.task import Task
 def page(app: Treadle) -> dict[str, Task]:
     """The tasks of a landing page."""
 
-    @app.task(queue="pages")
+    @app.task(queue=app.queue("pages"))
     async def research(topic: str) -> dict[str, Any]:
         return {"title": f"About {topic}", "facts": [topic, "more"]}
 

@@ -23,6 +23,7 @@ class Shop:
         self.app = Treadle("postgresql://nobody@localhost:1/production")
         self.seen: list[Context] = []
         self.double: Task = self.app.task("double")(self._double)
+        self.app.queue("slow")
         self.slow: Task = self.app.task("slow", queue="slow", timeout_s=0.05)(self._slow)
         self.flaky: Task = self.app.task(
             "flaky", retry={"strategy": "fixed", "initial_delay_s": 60, "jitter": False}

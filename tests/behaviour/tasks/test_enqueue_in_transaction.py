@@ -59,6 +59,8 @@ async def test_a_plain_psycopg_connection_enqueues_at_once(app: Treadle, driver:
 async def test_a_plain_psycopg_connection_that_rolls_back_leaves_nothing(
     app: Treadle, driver: Driver
 ) -> None:
+    app.queue("brand-new")
+
     @app.task(queue="brand-new")
     async def greet(name: str) -> None: ...
 

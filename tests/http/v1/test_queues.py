@@ -42,6 +42,17 @@ def test_absent_fields_keep_their_values_and_null_removes_them(http: httpx2.Clie
     }
 
 
+def test_an_unused_queue_is_deleted(http: httpx2.Client) -> None:
+    http.put("/v1/queues/night", json={})
+    http.put("/v1/queues/day", json={})
+    enqueue(http, queue="day")
+
+    assert http.delete("/v1/queues/night").status_code == 204
+    assert http.get("/v1/queues/night").status_code == 404
+    assert http.delete("/v1/queues/day").status_code == 409
+    assert http.delete("/v1/queues/default").status_code == 422
+
+
 def test_queues_are_listed_with_their_depth(http: httpx2.Client) -> None:
     http.put("/v1/queues/night", json={})
     enqueue(http, queue="night")

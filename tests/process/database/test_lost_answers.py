@@ -1,6 +1,7 @@
 """Every call may be repeated after a lost response and has one effect."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 from uuid import uuid4
 
 import anyio
@@ -146,7 +147,7 @@ async def test_a_transaction_of_a_handler_counts_once(
     errors = []
 
     @far.task()
-    async def work(ctx: Context) -> None:
+    async def work(ctx: Context) -> Any:
         for _ in range(2):
             try:
                 async with ctx.transaction(output="paid") as tx:

@@ -23,7 +23,7 @@ OWN_URL = """
 from treadle import Treadle
 app = Treadle("postgresql://localhost:1/production")
 
-@app.task(queue="mail")
+@app.task(queue=app.queue("mail"))
 def where(depth: int = 1) -> str:
     return app.url
 """

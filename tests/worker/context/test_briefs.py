@@ -36,17 +36,20 @@ async def test_a_brief_reaches_the_handler_as_it_was_given(app: Treadle) -> None
     ]
 
 
+WRONG: dict[str, Any] = {"brief": {"target": "src/auth.py"}}
+
+
 async def test_a_brief_without_an_action_is_refused(app: Treadle) -> None:
     @app.task()
     async def implement(brief: Brief) -> None: ...
 
     with pytest.raises(InvalidArgument, match=r"brief\.action"):
-        await implement.enqueue(brief={"target": "src/auth.py"})
+        await implement.enqueue(**WRONG)
 
 
 async def test_the_next_attempt_gets_the_earlier_attempts_and_steps(app: Treadle) -> None:
     @app.task(retry={"strategy": "immediate"})
-    async def implement(brief: Brief, ctx: Context) -> str:
+    async def implement(ctx: Context, brief: Brief) -> str:
         await ctx.step("outline", lambda: "three parts")
         if ctx.attempt == 1:
             raise ValueError("the tests of session.py are red")
@@ -63,7 +66,7 @@ async def test_the_next_attempt_gets_the_earlier_attempts_and_steps(app: Treadle
 
 async def test_the_first_attempt_has_no_history(app: Treadle) -> None:
     @app.task()
-    async def implement(brief: Brief, ctx: Context) -> str:
+    async def implement(ctx: Context, brief: Brief) -> str:
         await ctx.step("outline", lambda: "three parts")
         return ctx.tried
 

@@ -23,7 +23,7 @@ def ends(logs: list[Any]) -> list[dict[str, Any]]:
 
 async def test_each_end_is_logged_with_its_task(app: Treadle) -> None:
     @app.task(max_attempts=2)
-    async def work(end: str, ctx: Context) -> None:
+    async def work(ctx: Context, end: str) -> None:
         if end == "transaction":
             async with ctx.transaction():
                 return

@@ -12,6 +12,7 @@ from treadle import (
     FailPermanently,
     RateLimited,
     RetryAfter,
+    Task,
     TaskFailed,
     Treadle,
 )
@@ -143,7 +144,8 @@ async def test_arguments_that_do_not_fit_are_refused_before_the_handler_runs(
         called.append((left, right))
         return left + right
 
-    fine = await add.enqueue(left="41")
+    text: Task = add
+    fine = await text.enqueue(left="41")
     wrong = await app.enqueue("add", {"left": "many", "middle": 1})
 
     await run_all(app)

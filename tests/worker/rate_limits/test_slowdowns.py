@@ -81,7 +81,7 @@ async def test_two_workers_stop_at_one_rate_limit_and_continue_when_it_is_over(
     go_on = anyio.Event()
 
     @app.task(gates=["llm"], retry={"strategy": "immediate"})
-    async def ask(n: int, ctx: Context) -> None:
+    async def ask(ctx: Context, n: int) -> None:
         began.append((ctx.agent, anyio.current_time()))
         if n == 0 and len(ctx.previous_attempts) == 0:
             raise RateLimited(5, key="llm")

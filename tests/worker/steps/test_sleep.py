@@ -1,6 +1,6 @@
 """A task sleeps without a worker, by the clock of the database."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
 import anyio
@@ -20,10 +20,10 @@ async def harness(database_url: str) -> AsyncIterator[TaskRunner]:
         yield made
 
 
-async def start(harness: TaskRunner, handler: object) -> Handle:
-    task = harness.app.task("nap")(handler)  # type: ignore[arg-type]
+async def start(harness: TaskRunner, handler: Callable[[Context], Awaitable[object]]) -> Handle:
+    task = harness.app.task("nap")(handler)
     db, registry = harness.app.db, harness.app.registry
-    await db.types.declare(registry.declaration(), registry.queues())
+    await db.types.declare(registry.declaration(), [])
     return await task.enqueue()
 
 

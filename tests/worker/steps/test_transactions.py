@@ -1,5 +1,7 @@
 """`ctx.transaction()`: the writes of the handler and the completion are one commit."""
 
+from typing import Any
+
 import anyio
 import psycopg
 import pytest
@@ -25,7 +27,7 @@ async def test_writes_and_completion_are_there_together(app: Treadle, conn: Conn
     seen = []
 
     @app.task()
-    async def note(ctx: Context) -> str:
+    async def note(ctx: Context) -> Any:
         async with ctx.transaction(output={"wrote": 1}) as tx:
             await tx.execute(NOTE, (ctx.task.id, ctx.attempt))
             seen.append(await rows(conn, NOTES))
@@ -68,7 +70,7 @@ async def test_a_superseded_claim_writes_nothing(app: Treadle, conn: Conn) -> No
     wrote, release, lost = anyio.Event(), anyio.Event(), []
 
     @app.task(retry={"strategy": "immediate"})
-    async def note(ctx: Context) -> None:
+    async def note(ctx: Context) -> Any:
         try:
             async with ctx.transaction(output=ctx.attempt) as tx:
                 await tx.execute(NOTE, (ctx.task.id, ctx.attempt))
@@ -101,7 +103,7 @@ async def test_a_late_transaction_is_accepted_if_no_other_claim_was_made(
     wrote, release = anyio.Event(), anyio.Event()
 
     @app.task(retry={"strategy": "fixed", "initial_delay_s": 60})
-    async def note(ctx: Context) -> None:
+    async def note(ctx: Context) -> Any:
         async with ctx.transaction(output="late") as tx:
             await tx.execute(NOTE, (ctx.task.id, ctx.attempt))
             wrote.set()

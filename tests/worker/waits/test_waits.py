@@ -252,7 +252,7 @@ async def test_a_schema_whose_references_have_no_end_is_rejected(
     app: Treadle, conn: Conn, schema: Any, words: str
 ) -> None:
     @app.task()
-    async def book(ctx: Context) -> None:
+    async def book(ctx: Context) -> Any:
         with pytest.raises(InvalidArgument, match=words):
             await ctx.ask("Who?", schema=schema)
 

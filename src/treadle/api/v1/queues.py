@@ -177,6 +177,13 @@ async def define(queue: QueueName, settings: QueueSettings, access: Operate) -> 
     return await _shown(access.db, queue)
 
 
+@router.delete("/queues/{queue}", status_code=204, responses=answers(404, 409))
+async def remove(queue: QueueName, access: Operate) -> Response:
+    """Remove a queue that has no tasks and that no agent, schedule or trigger uses."""
+    await access.db.queues.remove(queue, access.caller.name)
+    return Response(status_code=204)
+
+
 @router.post(
     "/queues/{queue}/pause",
     response_model=QueueDetails,

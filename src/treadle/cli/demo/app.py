@@ -14,6 +14,7 @@ from treadle.app import Treadle
 from treadle.worker.context import Context
 
 app = Treadle()
+app.queue("demo")
 
 
 @app.task(max_attempts=5, retry={"strategy": "immediate"})

@@ -40,6 +40,7 @@ _SENTENCES = {
     "dag.failed": "{dag} failed",
     "dag.cancelled": "{dag} was cancelled",
     "queue.paused": "Queue {queue} is paused",
+    "queue.removed": "Queue {queue} is removed",
     "queue.resumed": "Queue {queue} is resumed",
     "agent.timed_out": "An agent has stopped sending heartbeats",
     "budget.exhausted": "A budget is exhausted",
