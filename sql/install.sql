@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('3a8a6716185fb79652ad80c8efc6d50d3efef8de375bf554a4c4f5c8e842047f');
+values ('ae90e08923c0c8a1eb182c9b575fdfb31a3a4888ce461e5cde439aa40a13a0bf');
 
 commit;

@@ -5946,7 +5946,7 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 bfae60b66c432b7a6a0949610919d926b257126892ce5517ee0b82f6187f9eb5
+  as sha256 17326a6640a8a5432583591d31b9853fb895be444d94b4d7606dd41484e7fa2d
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -6236,7 +6236,7 @@ create function treadle.lock_claim(p_id uuid, p_token uuid)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 785fbdf8d2a68a17347a597f0d50f1f481fe32ad0c9e32dd9ee9908420f1207e
+  as sha256 59723e24a8968f98e729b1523b17f9364d8f9cfc37364a6fa90502e2df79eabd
   owner treadle_owner
   without a comment
 
@@ -7974,6 +7974,14 @@ create function treadle.renew_trigger_listener()
   owner treadle_owner
   without a comment
 
+-- function treadle.renewed_lease(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
+create function treadle.renewed_lease(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
+  returns timestamp with time zone
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 84d2727ce44c056f2ccf94b4adcfe9fba5b157a6520c507db8fe0de151d04fe3
+  owner treadle_owner
+  without a comment
+
 -- function treadle.reopen_gates()
 create function treadle.reopen_gates()
   returns integer
@@ -8688,7 +8696,7 @@ create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 7dd84b815d48eee08229caa6feaa84d3565bdda2aa2dde1ce23bf09c55657f27
+  as sha256 f8e1601c3176402edd1d9aa82e40597875bb5cc0054e6d5e8edfd1824343f723
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -9129,7 +9137,7 @@ create function treadle.validate_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 24e1190ba4551ac0c1ae4cfc909d87985584328759889a559a90c6ea698a0766
+  as sha256 cc4d1100e90374606978d63f0b9f14b774b33bed1bf4def7ec0e65e8d728bd2a
   owner treadle_owner
   with a comment
   grant execute to treadle_worker

@@ -42,6 +42,18 @@ NO_TOKEN = "and tasks.claim_token is not null"
 
 
 MUTANTS = {
+    "a first step that keeps the time to start": Mutant(
+        "renewed_lease",
+        {"p_task.started_at is not null": "true"},
+        lambda driver: leases.test_every_sign_of_life_leaves_a_lease_of_three_heartbeats(
+            driver, "step"
+        ),
+    ),
+    "a lease that a heartbeat shortens": Mutant(
+        "renewed_lease",
+        {"p_task.started_at is not null": "false"},
+        leases.test_a_heartbeat_does_not_shorten_a_longer_lease,
+    ),
     "complete without the token": Mutant(
         "complete_tasks",
         {"claim.token = tasks.claim_token\n": "tasks.claim_token is not null\n"},
