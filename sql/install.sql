@@ -357,6 +357,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('ae90e08923c0c8a1eb182c9b575fdfb31a3a4888ce461e5cde439aa40a13a0bf');
+values ('7d4a41aa26641a468c2277264e8a1b849494145e4d859e4eaf8921273c1633c8');
 
 commit;

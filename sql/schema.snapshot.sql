@@ -9160,6 +9160,18 @@ create function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text
   owner treadle_owner
   without a comment
 
+-- function treadle.view_clock()
+create function treadle.view_clock()
+  returns timestamp with time zone
+  language sql stable parallel safe security invoker cost 100
+  as sha256 cf7237300a72841bf8f603f09bee55c428662ecd701809f1e32f071eb41a1a8a
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
+
 -- function treadle.visible_dags(p_queues text[], p_project uuid, p_agent text)
 create function treadle.visible_dags(p_queues text[], p_project uuid, p_agent text)
   returns TABLE(id uuid)

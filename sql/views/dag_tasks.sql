@@ -31,12 +31,12 @@ select
   tasks.retry_at,
   round(
     extract(
-      epoch from coalesce(tasks.claimed_at, tasks.completed_at, clock_timestamp())
+      epoch from coalesce(tasks.claimed_at, tasks.completed_at, treadle.view_clock())
       - tasks.created_at
     ), 3
   ) as wait_s,
   round(
-    extract(epoch from coalesce(tasks.completed_at, clock_timestamp()) - tasks.started_at), 3
+    extract(epoch from coalesce(tasks.completed_at, treadle.view_clock()) - tasks.started_at), 3
   ) as run_s,
   tasks.cost_usd,
   tasks.failure_class,

@@ -9,7 +9,7 @@ select
   tasks.title,
   tasks.status,
   tasks.priority,
-  round((tasks.rank - treadle.ageing_offset(lanes.ageing, now())) / 1000000.0, 3)
+  round((tasks.rank - treadle.ageing_offset(lanes.ageing, treadle.view_clock())) / 1000000.0, 3)
     as effective_priority,
   ((lanes.ageing - lanes.urgency) / 1000000.0)::numeric(10, 6) as ageing_rate,
   tasks.critical_path,
