@@ -245,6 +245,8 @@ set local check_function_bodies = off;
 \ir functions/tasks/retry_bulk.sql
 \ir functions/tasks/retry_task.sql
 \ir functions/tasks/retry_tasks_where.sql
+\ir functions/tasks/set_priority.sql
+\ir functions/tasks/set_priority_where.sql
 \ir functions/tasks/store_tasks.sql
 \ir functions/tasks/take_results.sql
 \ir functions/tasks/tg_tasks__notify.sql
@@ -357,6 +359,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('7d4a41aa26641a468c2277264e8a1b849494145e4d859e4eaf8921273c1633c8');
+values ('c93545125dfcc1431f27f96e350378822b4e2ed266eecdd8bae71d0700a47c06');
 
 commit;

@@ -3755,7 +3755,7 @@ create function treadle.builtin_event_kinds()
   returns text[]
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ed09078da19b26b5e81f5c3a94d20bd8d7b5fbe87625da376a7aa8248fd69e05
+  as sha256 1d61f78b1d014bac94e3639e0e57700a02d095fbf45b3cfa4e1c2877d16c2e1e
   owner treadle_owner
   without a comment
 
@@ -4352,6 +4352,15 @@ create function treadle.check_work_text(p_name text, p_text text, p_max integer,
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 d38a52e6ab9240e52340d893558cf5c5b9f27ff65fdb87db4bef0de1127f8494
+  owner treadle_owner
+  without a comment
+
+-- function treadle.chosen_priority(p_priority integer, p_tier text, p_urgency integer)
+create function treadle.chosen_priority(p_priority integer, p_tier text, p_urgency integer)
+  returns smallint
+  language plpgsql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 1f468f7d41a1c648044f0ff6ba54e4519eee225428621d2a3e8fe83b2987ce7e
   owner treadle_owner
   without a comment
 
@@ -7124,6 +7133,15 @@ create function treadle.previous_attempts(p_id uuid)
   owner treadle_owner
   without a comment
 
+-- function treadle.prioritise_rows(p_ids uuid[], p_priority smallint, p_reason text, p_actor text)
+create function treadle.prioritise_rows(p_ids uuid[], p_priority smallint, p_reason text, p_actor text)
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 18dbf2196fc67f4c4c31a6f2a5d8e0bf2f9e838fc49e5a98e1484559da5bc2ab
+  owner treadle_owner
+  without a comment
+
 -- function treadle.priority_of_tier(p_tier text)
 create function treadle.priority_of_tier(p_tier text)
   returns smallint
@@ -8577,6 +8595,27 @@ create function treadle.set_concurrency_limit(p_key text, p_max integer, p_actor
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.set_priority(p_ids uuid[], p_priority integer, p_tier text, p_urgency integer, p_reason text, p_actor text)
+create function treadle.set_priority(p_ids uuid[], p_priority integer DEFAULT NULL::integer, p_tier text DEFAULT NULL::text, p_urgency integer DEFAULT NULL::integer, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns TABLE(id uuid, verdict text, priority smallint)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 38faac254749dff95e30cfadc4ff42391633df1e4e39a6347d49ae33d8d097f1
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+
+-- function treadle.set_priority_where(p_filter jsonb, p_priority integer, p_tier text, p_urgency integer, p_reason text, p_actor text, p_dry_run boolean, p_limit integer)
+create function treadle.set_priority_where(p_filter jsonb, p_priority integer DEFAULT NULL::integer, p_tier text DEFAULT NULL::text, p_urgency integer DEFAULT NULL::integer, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 10000)
+  returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 0c82bf456418c1200a923b6c97c5f0e829eefe4afdf7fd7ece5dd85f968b09dc
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
 -- function treadle.set_retention(p_kind text, p_keep_s double precision, p_actor text)
 create function treadle.set_retention(p_kind text, p_keep_s double precision, p_actor text DEFAULT NULL::text)
   returns void
@@ -9198,6 +9237,14 @@ create function treadle.wait_answer(p_wait treadle.waits)
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 0e4ea803047a3d5188aa5c111d97ebeafb69cf5f076e15bf56ca84d9d1a6219b
+  owner treadle_owner
+  without a comment
+
+-- function treadle.waiting_states()
+create function treadle.waiting_states()
+  returns text[]
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 c501c183af8fb017caf25b75e66688555f22a1d5814ab34160f3c49a131bbe6b
   owner treadle_owner
   without a comment
 

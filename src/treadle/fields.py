@@ -379,6 +379,13 @@ def editable_fields() -> tuple[Field, ...]:
     return tuple(field for field in settable_fields() if field.has("edit"))
 
 
+def priority_fields() -> tuple[Field, ...]:
+    """The three scales of a priority; a caller gives one of them."""
+    return tuple(
+        field for field in settable_fields() if field.name in ("priority", "tier", "urgency")
+    )
+
+
 def engine_fields() -> tuple[Field, ...]:
     """The fields that only the engine writes."""
     return fields_of(TaskIdentity, TaskState)
