@@ -245,6 +245,7 @@ set local check_function_bodies = off;
 \ir functions/tasks/retry_bulk.sql
 \ir functions/tasks/retry_task.sql
 \ir functions/tasks/retry_tasks_where.sql
+\ir functions/tasks/run_time.sql
 \ir functions/tasks/set_priority.sql
 \ir functions/tasks/set_priority_where.sql
 \ir functions/tasks/store_tasks.sql
@@ -359,6 +360,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('c93545125dfcc1431f27f96e350378822b4e2ed266eecdd8bae71d0700a47c06');
+values ('af8fb259d51678faccc6f5fab1e495e6f04714f2f3864da56ca72e573516fac3');
 
 commit;

@@ -1834,8 +1834,8 @@ comment on column treadle.dag_tasks.started_at is 'When the handler started; nul
 comment on column treadle.dag_tasks.completed_at is 'When the task ended; null while it is open.';
 comment on column treadle.dag_tasks.run_at is 'The task does not start before this time.';
 comment on column treadle.dag_tasks.retry_at is 'When the next attempt may start.';
-comment on column treadle.dag_tasks.wait_s is 'Seconds from creation to the claim.';
-comment on column treadle.dag_tasks.run_s is 'Seconds from start to end, or until now.';
+comment on column treadle.dag_tasks.wait_s is 'Seconds so far, from creation to the end, in which no handler ran.';
+comment on column treadle.dag_tasks.run_s is 'Seconds so far in which a handler ran, over all attempts; null if none has started.';
 comment on column treadle.dag_tasks.cost_usd is 'What it has cost, in dollars.';
 comment on column treadle.dag_tasks.failure_class is 'Class of the last failure.';
 comment on column treadle.dag_tasks.failure_reason is 'Text of the last failure.';
@@ -2061,7 +2061,7 @@ comment on column treadle.dispatch_log.agent_id is 'Agent that had the attempt.'
 comment on column treadle.dispatch_log.claimed_at is 'When the attempt was claimed.';
 comment on column treadle.dispatch_log.started_at is 'When the handler started; null if it has not.';
 comment on column treadle.dispatch_log.ended_at is 'When the attempt ended; null while it runs.';
-comment on column treadle.dispatch_log.outcome is 'How the attempt ended; null while it runs.';
+comment on column treadle.dispatch_log.outcome is 'How the attempt ended; the state of the task while it runs.';
 comment on column treadle.dispatch_log.class is 'Failure class.';
 comment on column treadle.dispatch_log.reason is 'Text of the failure.';
 comment on column treadle.dispatch_log.error is 'Full error text, such as a traceback.';
@@ -2437,8 +2437,8 @@ comment on column treadle.queue_health.oldest_ready_age is 'Age of the oldest re
 comment on column treadle.queue_health.completed_5m is 'Tasks completed in the last five minutes.';
 comment on column treadle.queue_health.completed_per_s is 'Tasks completed per second, over five minutes.';
 comment on column treadle.queue_health.failed_attempts_5m is 'Attempts that failed in the last five minutes.';
-comment on column treadle.queue_health.wait_p50_s is 'Median seconds from creation to claim, over five minutes.';
-comment on column treadle.queue_health.run_p50_s is 'Median seconds from start to end, over five minutes.';
+comment on column treadle.queue_health.wait_p50_s is 'Median seconds in which no handler ran, of tasks completed in the last five minutes.';
+comment on column treadle.queue_health.run_p50_s is 'Median seconds in which a handler ran, of tasks completed in the last five minutes.';
 comment on column treadle.queue_health.depth is 'Tasks that are not claimed and have not ended.';
 comment on column treadle.queue_health.max_depth is 'How many tasks may wait; null for no limit.';
 comment on column treadle.queue_health.fair is 'Whether projects share the queue fairly.';
@@ -2657,6 +2657,8 @@ create view treadle.task_details (
   created_at timestamp with time zone,
   completed_at timestamp with time zone,
   completed_by text,
+  wait_s numeric,
+  run_s numeric,
   cost_usd numeric(14,6),
   max_cost_usd numeric(14,6),
   reserved_usd numeric,
@@ -2730,6 +2732,8 @@ comment on column treadle.task_details.notes is 'Notes of people.';
 comment on column treadle.task_details.created_at is 'When it was created.';
 comment on column treadle.task_details.completed_at is 'When the task ended; null while it is open.';
 comment on column treadle.task_details.completed_by is 'Agent that completed it.';
+comment on column treadle.task_details.wait_s is 'Seconds so far, from creation to the end, in which no handler ran.';
+comment on column treadle.task_details.run_s is 'Seconds so far in which a handler ran, over all attempts; null if none has started.';
 comment on column treadle.task_details.cost_usd is 'What it has cost, in dollars.';
 comment on column treadle.task_details.max_cost_usd is 'What the task may cost, in dollars.';
 comment on column treadle.task_details.reserved_usd is 'Dollars reserved for it.';
@@ -5140,7 +5144,7 @@ create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons t
   returns TABLE(id uuid, status text, retry_at timestamp with time zone)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 7549adb5fc071639fd982eb8c3de00ab5fd425edbccd74d8d1d3341250a66fe5
+  as sha256 45e9ba685a741a7ebe65465bb4d9f4b217efc3b2151bf1289a5e6ceeccac8083
   owner treadle_owner
   without a comment
 
@@ -8493,6 +8497,17 @@ create function treadle.run_start_at(p_schedule treadle.schedules, p_nominal tim
   owner treadle_owner
   without a comment
 
+-- function treadle.run_time(p_task treadle.tasks, p_now timestamp with time zone)
+create function treadle.run_time(p_task treadle.tasks, p_now timestamp with time zone)
+  returns interval
+  language sql stable security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 965108c17baeda636c5520622b78770ede537ea68b1f4b2e9479f8ab03451916
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
 -- function treadle.satisfy_dependencies(p_ids uuid[], p_end text, p_now timestamp with time zone)
 create function treadle.satisfy_dependencies(p_ids uuid[], p_end text, p_now timestamp with time zone)
   returns void
@@ -8849,7 +8864,7 @@ create function treadle.suspend_claim(p_task treadle.tasks, p_status text, p_unm
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b331d5666789d33d0f15b348996e13b3d2af41d193ec39abdd34f746e8fd717c
+  as sha256 f9358cebf923d1dd06bc24e43c27c3cd48b0229d8194db8bc87e38a4251f714c
   owner treadle_owner
   without a comment
 

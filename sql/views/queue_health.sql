@@ -35,12 +35,22 @@ left join lateral (
   select
     count(*) as completed,
     percentile_cont(0.5) within group (
-      order by extract(epoch from tasks.claimed_at - tasks.created_at)
+      order by extract(epoch from tasks.completed_at - tasks.created_at - spent.run)
     )::numeric(12, 3) as wait_p50_s,
     percentile_cont(0.5) within group (
-      order by extract(epoch from tasks.completed_at - tasks.started_at)
+      order by extract(epoch from spent.run)
     )::numeric(12, 3) as run_p50_s
   from treadle.tasks
+  cross join
+    lateral (
+      select
+      -- Most tasks have one attempt, which is on the row.
+        case
+          when tasks.attempt > 1 or tasks.rate_limits > 0 or tasks.durable
+            then treadle.run_time(tasks, tasks.completed_at)
+          else tasks.completed_at - tasks.started_at
+        end as run
+    ) as spent
   where
     tasks.queue = queues.name
     and tasks.status = 'completed'
@@ -79,9 +89,9 @@ comment on column treadle.queue_health.completed_per_s is
 comment on column treadle.queue_health.failed_attempts_5m is
 'Attempts that failed in the last five minutes.';
 comment on column treadle.queue_health.wait_p50_s is
-'Median seconds from creation to claim, over five minutes.';
+'Median seconds in which no handler ran, of tasks completed in the last five minutes.';
 comment on column treadle.queue_health.run_p50_s is
-'Median seconds from start to end, over five minutes.';
+'Median seconds in which a handler ran, of tasks completed in the last five minutes.';
 comment on column treadle.queue_health.depth is 'Tasks that are not claimed and have not ended.';
 comment on column treadle.queue_health.max_depth is 'How many tasks may wait; null for no limit.';
 comment on column treadle.queue_health.fair is 'Whether projects share the queue fairly.';

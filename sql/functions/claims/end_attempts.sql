@@ -304,7 +304,11 @@ declare
 begin
   select array_agg(
     row(
-      tasks.ctid, tasks.id, tasks.claim_token, tasks.agent_id, tasks.claimed_at, tasks.started_at,
+      tasks.ctid, tasks.id, tasks.claim_token, tasks.agent_id, tasks.claimed_at,
+      -- A handler that fails at once has run, although its start was not reported.
+      case when ended.reason = 'handler' then coalesce(tasks.started_at, tasks.claimed_at)
+        else tasks.started_at
+      end,
       tasks.attempt, tasks.cost_usd, ended.class, ended.reason, left(ended.error, 20000),
       judged.next, judged.delay_s, judged.poison_pill, judged.refunded,
       case

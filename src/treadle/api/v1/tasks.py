@@ -489,8 +489,9 @@ async def show(
 ) -> Response:
     """Get one task with all fields; 304 when it still has the ETag of `If-None-Match`."""
     task = json_row(await access.db.tasks.get(task_id))
-    # The effective priority changes while a task waits, although its row does not.
-    lasting = {name: value for name, value in task.items() if name != "effective_priority"}
+    # These change with time, without a change of the task.
+    passing = ("effective_priority", "wait_s", "run_s")
+    lasting = {name: value for name, value in task.items() if name not in passing}
     etag = f'W/"{hashlib.sha256(to_json(lasting)).hexdigest()[:32]}"'
     if known is not None and etag in (each.strip() for each in known.split(",")):
         return Response(status_code=304, headers={"ETag": etag})
