@@ -360,6 +360,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('af8fb259d51678faccc6f5fab1e495e6f04714f2f3864da56ca72e573516fac3');
+values ('d9666987b3776a8653c4854881861255e0b936903e3e9d71cfdedb25f4742c80');
 
 commit;

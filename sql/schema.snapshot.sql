@@ -3872,6 +3872,23 @@ create function treadle.cancel_tasks_where(p_filter jsonb, p_reason text DEFAULT
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.canonical_validation(p_validation jsonb)
+create function treadle.canonical_validation(p_validation jsonb)
+  returns jsonb
+  language sql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 dc4ccbe068ac8397c195a7d003af839a32ece3628c72e388b358b1b46cba6bff
+  owner treadle_owner
+  without a comment
+
+-- function treadle.canonical_validator(p_name text)
+create function treadle.canonical_validator(p_name text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 0dd62f7dd0c3825fe350086e54913ad06da56350b98dc6f78f88f43604f8e321
+  owner treadle_owner
+  without a comment
+
 -- function treadle.cap_tasks(p_queue text, p_capped boolean)
 create function treadle.cap_tasks(p_queue text, p_capped boolean)
   returns void
@@ -4883,7 +4900,7 @@ create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4def3c1598bd3a1c5ad67abd323a2f245e8344f7f6ad32384ace246420a6549a
+  as sha256 5fc25ce5fa8b3e3d850711baaf7cc55683a5353d16fbc25a9db53d30fd60cd91
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5031,6 +5048,15 @@ create function treadle.edge_verdict(p_status text, p_optional boolean, p_policy
   returns text
   language sql immutable parallel safe security invoker cost 100
   as sha256 978f5322e517f237119863378d5f98cc1308fb3571d3eb5a51cee5c1e05f17aa
+  owner treadle_owner
+  without a comment
+
+-- function treadle.edit_distance(p_one text, p_other text)
+create function treadle.edit_distance(p_one text, p_other text)
+  returns integer
+  language plpgsql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 fe91ecdd2c030405c0a7da6880d0882ba5d3c8ca45a2900a97f359dcb0c958c8
   owner treadle_owner
   without a comment
 
@@ -6580,6 +6606,15 @@ create function treadle.merge_trigger_settings(p_old treadle.triggers, p_name te
   owner treadle_owner
   without a comment
 
+-- function treadle.misspelt_validator(p_name text)
+create function treadle.misspelt_validator(p_name text)
+  returns text
+  language sql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 647d5671f46a4a1a1516591b251d2e4ae6332c8f757f8701bb54f80b4de25fd3
+  owner treadle_owner
+  without a comment
+
 -- function treadle.move_work(p_task treadle.tasks, p_to text, p_agent text, p_notes text, p_actor text, p_stale_s double precision, p_now timestamp with time zone)
 create function treadle.move_work(p_task treadle.tasks, p_to text, p_agent text, p_notes text, p_actor text, p_stale_s double precision, p_now timestamp with time zone)
   returns void
@@ -7115,7 +7150,7 @@ create function treadle.prepare_task(p_options jsonb, p_use text, p_now timestam
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e2935ab3565d8f44fad3490d09d4862cb7a85394309648ea8dd829a7d96670b1
+  as sha256 698d7fd6b1d91aea50cee96c4ef85b39e71dc4d4b98ffe186b8818c0f8f97444
   owner treadle_owner
   without a comment
 
@@ -9201,7 +9236,7 @@ create function treadle.validator_problem(p_settings jsonb)
   returns text
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a3ff5dfe6545f58a7f4b83771c546c6da6174bcb83b4ec1e9c9fae366b543606
+  as sha256 671916918b1ea01eec444e1a6f8ad94a9bddb0bf0eb5dc25fb0bc12e37f7edac
   owner treadle_owner
   without a comment
 

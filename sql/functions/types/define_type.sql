@@ -108,6 +108,7 @@ begin
   v_made := found;
   select task_types.* into v_old from treadle.task_types where task_types.name = p_name;
   v_new := jsonb_populate_record(v_old, p_settings);
+  v_new.validation := treadle.canonical_validation(v_new.validation);
 
   -- An UPDATE cannot assign a whole row, so each setting is listed.
   update treadle.task_types
