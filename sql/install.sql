@@ -17,11 +17,11 @@ values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b134
 
 \ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'queues_and_agents', '4df006c679c0ea747ee5cdc98fafbb70f8234c466e46f822579bf927fb81fc93');
+values (2, 'queues_and_agents', '7be8ff8198eed04b8104d451eed16ae9b3de265fc7c1527fd4ed3514b14b92fc');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
-values (3, 'tasks', 'c0ea2a68f81e3073634eaeef36768a4dd5ef2fa0bd976ec7363d2af5c460f991');
+values (3, 'tasks', '2a75007a790cd43a8fcb30f3688b80f73cdfd5a2512465bc2d230a19b041bf12');
 
 \ir migrations/0004_dags.sql
 insert into treadle.migrations (version, name, checksum)
@@ -29,15 +29,15 @@ values (4, 'dags', '7a4a0a205123d211e5376f39d86bd312013cde8686de4035606e8a48262a
 
 \ir migrations/0005_attempts_and_dead_letters.sql
 insert into treadle.migrations (version, name, checksum)
-values (5, 'attempts_and_dead_letters', 'eb809fdf6d88ee749f276ba661d60478966c8fc9d07263f0026693784a434d9c');
+values (5, 'attempts_and_dead_letters', 'bc03f343faa1ca76c58d3d0525fd04aec9010cc03ec903a536fd2475da4b806f');
 
 \ir migrations/0006_steps_and_waits.sql
 insert into treadle.migrations (version, name, checksum)
-values (6, 'steps_and_waits', 'e82ebb8779d5c2454ecf877975b9be36830274d79b5754a94ebdb13e6b37064a');
+values (6, 'steps_and_waits', '4507c4822fa9b3a49005349c6e2fbf694928395ccc6f7aeaf4d360e34f6c910b');
 
 \ir migrations/0007_limits_and_budgets.sql
 insert into treadle.migrations (version, name, checksum)
-values (7, 'limits_and_budgets', '89c63264229f0093a52c319128e6af5e05799f74a79655e23a5c2767bc855dd0');
+values (7, 'limits_and_budgets', 'a199ba359377aa362f8cec773bf46e874d7e31d269a6741c29c499fce50eb535');
 
 \ir migrations/0008_events_and_webhooks.sql
 insert into treadle.migrations (version, name, checksum)
@@ -45,19 +45,19 @@ values (8, 'events_and_webhooks', '2a6e72e9f194a83655b4a69291bf9187019bf53e90f8f
 
 \ir migrations/0009_schedules_and_triggers.sql
 insert into treadle.migrations (version, name, checksum)
-values (9, 'schedules_and_triggers', 'd555fd2af4abcad33255ab6abfc79579933198e45dfecba1e094519b5232efca');
+values (9, 'schedules_and_triggers', 'fb47bc88ac3cd88bfa729c3ebbf5d62c8bad220db1ad87965e20e396862ce81e');
 
 \ir migrations/0010_retention.sql
 insert into treadle.migrations (version, name, checksum)
-values (10, 'retention', 'cfebfe16297901261f4a2843e2a9d3477f8f23e14bd56776c6d9c7c5d1acd32b');
+values (10, 'retention', '82a5e79de20182c32a79b2b35c5030d199ab08b55fa3688fed8b92867592885f');
 
 \ir migrations/0011_tokens_and_replies.sql
 insert into treadle.migrations (version, name, checksum)
-values (11, 'tokens_and_replies', '84f2eada3df2697a5c7240b50a17f7ab4553c874490da41df6cbb8c7db91e940');
+values (11, 'tokens_and_replies', 'a4322a341eb76a14162b62e56ad312b0564b291d554eb756b6f6d480ac88dc82');
 
 \ir migrations/0012_work_push_harness.sql
 insert into treadle.migrations (version, name, checksum)
-values (12, 'work_push_harness', '3f02485bf8131ef435fc876cec963d8fa1abaaf1f44770a5594239de907c0758');
+values (12, 'work_push_harness', '7285e76ad69c0779e125bc073be7450ea594ee3ff8594b9e0d58f800cd78b591');
 
 set local check_function_bodies = off;
 \ir functions/access/lock_visible.sql
@@ -231,6 +231,7 @@ set local check_function_bodies = off;
 \ir functions/tasks/check_options.sql
 \ir functions/tasks/effective_priority.sql
 \ir functions/tasks/enqueue_tasks.sql
+\ir functions/tasks/find_tasks.sql
 \ir functions/tasks/next_due_at.sql
 \ir functions/tasks/options_of.sql
 \ir functions/tasks/origin.sql
@@ -360,6 +361,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('d9666987b3776a8653c4854881861255e0b936903e3e9d71cfdedb25f4742c80');
+values ('08a9e9323682533586089874b898a3db32f34329bce748b128b36e5df4f04c11');
 
 commit;

@@ -303,7 +303,7 @@ create table treadle.attempts (
 alter table treadle.attempts owner to treadle_owner;
 comment on table treadle.attempts is 'Append-only: one row per attempt that ended without completing its task.';
 comment on column treadle.attempts.reason is 'What ended the attempt: the handler, or the reaper (claim_expired, heartbeat_timeout, timeout).';
-comment on column treadle.attempts.feedback is 'Objections of validators to its output, as a list of strings.';
+comment on column treadle.attempts.feedback is 'Messages of validators about its output, as a list of strings.';
 CREATE INDEX attempts_ended_idx ON treadle.attempts USING btree (ended_at);
 
 -- table treadle.breakers
@@ -377,7 +377,7 @@ create table treadle.concurrency_keys (
 ) with (fillfactor=50);
 alter table treadle.concurrency_keys owner to treadle_owner;
 comment on table treadle.concurrency_keys is 'How many tasks of a key may run at once; a key without a row has one slot.';
-comment on column treadle.concurrency_keys.touched is 'Updated by whatever assigns slots, so that two transactions cannot do it at once.';
+comment on column treadle.concurrency_keys.touched is 'Updated by each transaction that assigns slots, so that two cannot do it at once.';
 
 -- table treadle.dag_history
 create table treadle.dag_history (
@@ -477,7 +477,7 @@ create table treadle.dead_letters (
   constraint dead_letters_review_check CHECK ((num_nonnulls(resolved_at, resolution, reviewer) = ANY (ARRAY[0, 3]))),
 );
 alter table treadle.dead_letters owner to treadle_owner;
-comment on table treadle.dead_letters is 'Tasks that gave up, and the decisions about them; a task can have several.';
+comment on table treadle.dead_letters is 'Dead-lettered tasks, and the decisions about them; a task can have several.';
 comment on column treadle.dead_letters.about is 'The error without its variable parts; see error_pattern.';
 comment on column treadle.dead_letters.fingerprint is 'Group key: dead letters of one class with the same error.';
 CREATE INDEX dead_letters_group_idx ON treadle.dead_letters USING btree (fingerprint, dead_lettered_at) WHERE (resolution IS NULL);
@@ -627,7 +627,7 @@ alter table treadle.gates owner to treadle_owner;
 comment on table treadle.gates is 'Conditions for tasks to start: closed for a while after a rate limit, or limited by rate.';
 comment on column treadle.gates.slowed_until is 'End of its last closing by a rate limit; further rate limits before then are ignored.';
 comment on column treadle.gates.slowdowns is 'Number of consecutive times that a rate limit closed it.';
-comment on column treadle.gates.touched is 'Updated by whatever counts its use, so that nothing is counted twice.';
+comment on column treadle.gates.touched is 'Updated by each transaction that counts its use, so that nothing is counted twice.';
 
 -- table treadle.harness_actions
 create table treadle.harness_actions (
@@ -1211,7 +1211,7 @@ END)),
 alter table treadle.tasks owner to treadle_owner;
 comment on table treadle.tasks is 'One row per task: the authoritative record of its state.';
 comment on column treadle.tasks.rank is 'Order inside a lane, in millionths of a priority point; lower goes first.';
-comment on column treadle.tasks.lease_until is 'After this time the reaper takes the task back.';
+comment on column treadle.tasks.lease_until is 'Time after which the reaper ends the claim.';
 comment on column treadle.tasks.completed_at is 'When the task ended, whatever the outcome.';
 comment on column treadle.tasks.run_at is 'Earliest time to run; null: immediately.';
 comment on column treadle.tasks.delayed_at is 'Start of the delay that ends at retry_at or run_at; null where a caller set the time.';
@@ -1326,10 +1326,10 @@ create table treadle.triggers (
 alter table treadle.triggers owner to treadle_owner;
 comment on table treadle.triggers is 'Rules that enqueue a task or a DAG from a template when an event happens.';
 comment on column treadle.triggers.filter is 'What the event must contain.';
-comment on column treadle.triggers.failure_rate is 'For type.failing: the type, the time window and the share of failed attempts.';
+comment on column treadle.triggers.failure_rate is 'For type.failure_rate_exceeded: the type, the time window and the share of failed attempts.';
 comment on column treadle.triggers.max_depth is 'Maximum length of a chain of triggers, including this one; stops loops.';
 comment on column treadle.triggers.active_at is 'Events before this time are ignored.';
-comment on column treadle.triggers.refused_at is 'When it was last refused to fire.';
+comment on column treadle.triggers.refused_at is 'When a limit last prevented it from firing.';
 comment on column treadle.triggers.checked_at is 'When its failure rate was last checked.';
 comment on column treadle.triggers.passed_at is 'When its failure rate last exceeded the limit.';
 CREATE INDEX triggers_event_idx ON treadle.triggers USING btree (on_event) WHERE (paused_at IS NULL);
@@ -1373,7 +1373,7 @@ create table treadle.waits (
 );
 alter table treadle.waits owner to treadle_owner;
 comment on table treadle.waits is 'Questions, approvals and events that tasks wait for.';
-comment on column treadle.waits.awaited is 'Whether the task gave up its claim until this is answered.';
+comment on column treadle.waits.awaited is 'Whether the task released its claim until this is answered.';
 comment on column treadle.waits.approvers is 'Number of people that must give the same answer.';
 comment on column treadle.waits.event_id is 'The event that answered it; a task receives each event once.';
 comment on column treadle.waits.budget_id is 'The budget that ran out; null: the limit of the task itself.';
@@ -1657,7 +1657,7 @@ comment on column treadle.breaker_status.state is 'closed, open or half_open.';
 comment on column treadle.breaker_status.failures is 'Failures in a row that count now.';
 comment on column treadle.breaker_status.threshold is 'Failures in a row that open it; 0 means that there is no breaker.';
 comment on column treadle.breaker_status.opened_at is 'When it opened last, also if it is closed now.';
-comment on column treadle.breaker_status.opened_by is 'Who opened it manually; null if failures did.';
+comment on column treadle.breaker_status.opened_by is 'Actor that opened it manually; null if failures did.';
 comment on column treadle.breaker_status.probe_at is 'When a probe is due.';
 comment on column treadle.breaker_status.probe_task is 'Task that is the probe now.';
 comment on column treadle.breaker_status.last_failure_at is 'When a task of the type failed last.';
@@ -1704,7 +1704,7 @@ comment on column treadle.budget_status.parked_tasks is 'Tasks that wait for it.
 comment on column treadle.budget_status.open_wait is 'Id of the open question about it.';
 comment on column treadle.budget_status.period_start is 'When the period began.';
 comment on column treadle.budget_status.period_end is 'When the period ends.';
-comment on column treadle.budget_status.set_by is 'Who set it last.';
+comment on column treadle.budget_status.set_by is 'Actor that set it last.';
 comment on column treadle.budget_status.created_at is 'When it was created.';
 grant select on table treadle.budget_status to treadle_observer;
 grant select on table treadle.budget_status to treadle_operator;
@@ -1773,7 +1773,7 @@ comment on column treadle.dag_overview.leaves is 'Ids of tasks that no task insi
 comment on column treadle.dag_overview.budget_usd is 'Limit of its own budget, in dollars.';
 comment on column treadle.dag_overview.cost_usd is 'What its tasks have cost, in dollars.';
 comment on column treadle.dag_overview.project_id is 'Id of its project.';
-comment on column treadle.dag_overview.created_by is 'Who created it.';
+comment on column treadle.dag_overview.created_by is 'Actor that created it.';
 comment on column treadle.dag_overview.created_at is 'When it was created.';
 comment on column treadle.dag_overview.started_at is 'When it started.';
 comment on column treadle.dag_overview.ended_at is 'When it ended; null while it is open.';
@@ -1926,15 +1926,15 @@ create view treadle.dead_letter_decision_log (
   about text,
 );
 alter view treadle.dead_letter_decision_log owner to treadle_owner;
-comment on view treadle.dead_letter_decision_log is 'Decisions about dead letters: who, what, when and why. Rows are never removed.';
+comment on view treadle.dead_letter_decision_log is 'Decisions about dead letters, each with its actor, time and note. Rows are never removed.';
 comment on column treadle.dead_letter_decision_log.id is 'Id of the decision.';
 comment on column treadle.dead_letter_decision_log.at is 'When it was decided.';
 comment on column treadle.dead_letter_decision_log.decision is 'retry, modify_and_retry, cancel or escalate.';
-comment on column treadle.dead_letter_decision_log.actor is 'Who decided.';
-comment on column treadle.dead_letter_decision_log.note is 'Note of the person who decided.';
+comment on column treadle.dead_letter_decision_log.actor is 'Actor that decided.';
+comment on column treadle.dead_letter_decision_log.note is 'Note of the actor that decided.';
 comment on column treadle.dead_letter_decision_log.changes is 'Changes for modify_and_retry.';
 comment on column treadle.dead_letter_decision_log.delay_s is 'Delay of the retry in seconds.';
-comment on column treadle.dead_letter_decision_log.escalated_to is 'Who was asked, for escalate.';
+comment on column treadle.dead_letter_decision_log.escalated_to is 'Person that the dead letter was assigned to, for escalate.';
 comment on column treadle.dead_letter_decision_log.letter_id is 'Id of the dead letter.';
 comment on column treadle.dead_letter_decision_log.task_id is 'Id of the task.';
 comment on column treadle.dead_letter_decision_log.queue is 'Name of its queue.';
@@ -1984,18 +1984,18 @@ comment on column treadle.dead_letter_details.reason is 'Text of the failure.';
 comment on column treadle.dead_letter_details.poison_pill is 'Whether the task killed several workers.';
 comment on column treadle.dead_letter_details.attempts is 'How many attempts were used.';
 comment on column treadle.dead_letter_details.total_cost_usd is 'What the task cost, in dollars.';
-comment on column treadle.dead_letter_details.dead_lettered_at is 'When the task gave up.';
+comment on column treadle.dead_letter_details.dead_lettered_at is 'When the task was dead-lettered.';
 comment on column treadle.dead_letter_details.reviewed is 'Whether it was decided.';
 comment on column treadle.dead_letter_details.resolution is 'Decision: retry, modify_and_retry or cancel.';
 comment on column treadle.dead_letter_details.resolved_at is 'When it was decided.';
-comment on column treadle.dead_letter_details.reviewer is 'Who decided.';
-comment on column treadle.dead_letter_details.note is 'Note of the person who decided.';
+comment on column treadle.dead_letter_details.reviewer is 'Actor that decided.';
+comment on column treadle.dead_letter_details.note is 'Note of the actor that decided.';
 comment on column treadle.dead_letter_details.spec is 'Payload of the task.';
 comment on column treadle.dead_letter_details.history is 'All attempts, as JSON.';
 comment on column treadle.dead_letter_details.fingerprint is 'Identifier shared by errors of the same kind.';
 comment on column treadle.dead_letter_details.about is 'First line of the error with variable parts replaced.';
 comment on column treadle.dead_letter_details.escalated_at is 'When it was escalated.';
-comment on column treadle.dead_letter_details.escalated_to is 'Who was asked.';
+comment on column treadle.dead_letter_details.escalated_to is 'Person that it was assigned to.';
 grant select on table treadle.dead_letter_details to treadle_observer;
 grant select on table treadle.dead_letter_details to treadle_operator;
 
@@ -2030,8 +2030,8 @@ comment on column treadle.dead_letter_groups.types is 'Types of the tasks.';
 comment on column treadle.dead_letter_groups.agents is 'Agents of the last attempts.';
 comment on column treadle.dead_letter_groups.attempts is 'Attempts used in total.';
 comment on column treadle.dead_letter_groups.total_cost_usd is 'What the tasks cost, in dollars.';
-comment on column treadle.dead_letter_groups.first_at is 'When the first of them gave up.';
-comment on column treadle.dead_letter_groups.last_at is 'When the last of them gave up.';
+comment on column treadle.dead_letter_groups.first_at is 'When the first of them was dead-lettered.';
+comment on column treadle.dead_letter_groups.last_at is 'When the last of them was dead-lettered.';
 comment on column treadle.dead_letter_groups.sample_task is 'Id of one of the tasks.';
 comment on column treadle.dead_letter_groups.sample_reason is 'Failure text of that task.';
 grant select on table treadle.dead_letter_groups to treadle_observer;
@@ -2084,14 +2084,14 @@ create view treadle.event_log (
   data jsonb,
 );
 alter view treadle.event_log owner to treadle_owner;
-comment on view treadle.event_log is 'Events: what happened, to what, and who did it.';
+comment on view treadle.event_log is 'All events, each with its kind, subject, actor and data.';
 comment on column treadle.event_log.id is 'Id of the event; it does not give the order in which events are read.';
 comment on column treadle.event_log.at is 'When it happened.';
 comment on column treadle.event_log.kind is 'Kind of the event.';
 comment on column treadle.event_log.task_id is 'Task that the event is about.';
 comment on column treadle.event_log.dag_id is 'DAG that the event is about.';
 comment on column treadle.event_log.queue is 'Queue that the event is about.';
-comment on column treadle.event_log.actor is 'Who did it.';
+comment on column treadle.event_log.actor is 'Actor that did it.';
 comment on column treadle.event_log.key is 'Key of the event, such as a name.';
 comment on column treadle.event_log.data is 'Data of the event.';
 grant select on table treadle.event_log to treadle_observer;
@@ -2117,7 +2117,7 @@ comment on column treadle.gate_status.key is 'Key of the gate.';
 comment on column treadle.gate_status.state is 'open or closed.';
 comment on column treadle.gate_status.closed_until is 'Until when it is closed.';
 comment on column treadle.gate_status.reason is 'Why it is closed.';
-comment on column treadle.gate_status.closed_by is 'Who closed it; null if a limit did.';
+comment on column treadle.gate_status.closed_by is 'Actor that closed it; null if a limit did.';
 comment on column treadle.gate_status.slowdowns is 'Rate limits in a row.';
 comment on column treadle.gate_status.unit is 'What the limit counts: starts, tokens or usd.';
 comment on column treadle.gate_status."limit" is 'Limit per period; null for none.';
@@ -2143,9 +2143,9 @@ comment on column treadle.harness_agent_status.agent_url is 'URL of the agent.';
 comment on column treadle.harness_agent_status.allow_private is 'Whether private addresses are allowed.';
 comment on column treadle.harness_agent_status.nudged_at is 'When it was nudged last.';
 comment on column treadle.harness_agent_status.nudge_error is 'Error of the last nudge; null if it succeeded.';
-comment on column treadle.harness_agent_status.last_seen_at is 'When the agent was heard from last.';
+comment on column treadle.harness_agent_status.last_seen_at is 'When the agent sent its last request.';
 comment on column treadle.harness_agent_status.created_at is 'When nudges were allowed.';
-comment on column treadle.harness_agent_status.created_by is 'Who allowed nudges.';
+comment on column treadle.harness_agent_status.created_by is 'Actor that allowed nudges.';
 grant select on table treadle.harness_agent_status to treadle_observer;
 grant select on table treadle.harness_agent_status to treadle_operator;
 
@@ -2311,7 +2311,7 @@ comment on column treadle.push_agent_status.last_sent_at is 'When a task was sen
 comment on column treadle.push_agent_status.last_outcome is 'How its last submission ended.';
 comment on column treadle.push_agent_status.last_error is 'Text of the last error.';
 comment on column treadle.push_agent_status.created_at is 'When it was created.';
-comment on column treadle.push_agent_status.created_by is 'Who created it.';
+comment on column treadle.push_agent_status.created_by is 'Actor that created it.';
 grant select on table treadle.push_agent_status to treadle_observer;
 grant select on table treadle.push_agent_status to treadle_operator;
 
@@ -2485,7 +2485,7 @@ comment on column treadle.schedule_log.status is 'queued, failed, or why the tim
 comment on column treadle.schedule_log.now is 'Current state of its task or DAG.';
 comment on column treadle.schedule_log.task_id is 'Task that it created.';
 comment on column treadle.schedule_log.dag_id is 'DAG that it created.';
-comment on column treadle.schedule_log.actor is 'Who asked for an extra run.';
+comment on column treadle.schedule_log.actor is 'Actor that asked for an extra run.';
 comment on column treadle.schedule_log.error is 'Why it failed.';
 comment on column treadle.schedule_log.id is 'Id of the row.';
 grant select on table treadle.schedule_log to treadle_observer;
@@ -2543,10 +2543,10 @@ comment on column treadle.schedule_status.overlap is 'What happens while an earl
 comment on column treadle.schedule_status.grace_s is 'Seconds after which a time counts as missed.';
 comment on column treadle.schedule_status.template is 'Template of the task or DAG.';
 comment on column treadle.schedule_status.paused_at is 'When it was paused; null if it is not.';
-comment on column treadle.schedule_status.paused_by is 'Who paused it.';
+comment on column treadle.schedule_status.paused_by is 'Actor that paused it.';
 comment on column treadle.schedule_status.paused_reason is 'Why it was paused.';
 comment on column treadle.schedule_status.in_code is 'Whether application code declares it.';
-comment on column treadle.schedule_status.created_by is 'Who created it.';
+comment on column treadle.schedule_status.created_by is 'Actor that created it.';
 comment on column treadle.schedule_status.created_at is 'When it was created.';
 comment on column treadle.schedule_status.updated_at is 'When it was changed last.';
 comment on column treadle.schedule_status.id is 'Id of the schedule.';
@@ -2570,7 +2570,7 @@ comment on column treadle.stuck.status is 'State of the tasks.';
 comment on column treadle.stuck.queue is 'Queue of the tasks.';
 comment on column treadle.stuck.type is 'Type of the tasks.';
 comment on column treadle.stuck.tasks is 'How many tasks are affected.';
-comment on column treadle.stuck.since is 'Since when.';
+comment on column treadle.stuck.since is 'Since when the oldest of them has waited.';
 comment on column treadle.stuck.example_id is 'Id of one of the tasks.';
 grant select on table treadle.stuck to treadle_observer;
 grant select on table treadle.stuck to treadle_operator;
@@ -2725,7 +2725,7 @@ comment on column treadle.task_details.consumer is 'Name of the consumer that ta
 comment on column treadle.task_details.consumed_at is 'When the consumer took the result.';
 comment on column treadle.task_details.external_ref is 'Reference in another system.';
 comment on column treadle.task_details.tags is 'Tags.';
-comment on column treadle.task_details.created_by is 'Who created it.';
+comment on column treadle.task_details.created_by is 'Actor that created it.';
 comment on column treadle.task_details.source is 'Where the task comes from, such as schedule or trigger.';
 comment on column treadle.task_details.source_job is 'Name of the schedule, trigger or job.';
 comment on column treadle.task_details.notes is 'Notes of people.';
@@ -2871,9 +2871,9 @@ comment on column treadle.token_status.project_id is 'Id of its project.';
 comment on column treadle.token_status.expires_at is 'When it expires; null for never.';
 comment on column treadle.token_status.last_used_at is 'When it was used last, to the minute.';
 comment on column treadle.token_status.created_at is 'When it was created.';
-comment on column treadle.token_status.created_by is 'Who created it.';
+comment on column treadle.token_status.created_by is 'Actor that created it.';
 comment on column treadle.token_status.revoked_at is 'When it was revoked.';
-comment on column treadle.token_status.revoked_by is 'Who revoked it.';
+comment on column treadle.token_status.revoked_by is 'Actor that revoked it.';
 grant select on table treadle.token_status to treadle_observer;
 grant select on table treadle.token_status to treadle_operator;
 
@@ -2970,9 +2970,9 @@ comment on column treadle.trigger_status.last_error is 'Text of the last error.'
 comment on column treadle.trigger_status.error_at is 'When the last error occurred.';
 comment on column treadle.trigger_status.passed_at is 'When its failure rate was exceeded last.';
 comment on column treadle.trigger_status.paused_at is 'When it was paused; null if it is not.';
-comment on column treadle.trigger_status.paused_by is 'Who paused it.';
+comment on column treadle.trigger_status.paused_by is 'Actor that paused it.';
 comment on column treadle.trigger_status.paused_reason is 'Why it was paused.';
-comment on column treadle.trigger_status.created_by is 'Who created it.';
+comment on column treadle.trigger_status.created_by is 'Actor that created it.';
 comment on column treadle.trigger_status.created_at is 'When it was created.';
 comment on column treadle.trigger_status.updated_at is 'When it was changed last.';
 comment on column treadle.trigger_status.id is 'Id of the trigger.';
@@ -3008,7 +3008,7 @@ comment on view treadle.type_status is 'Task types with their settings and state
 comment on column treadle.type_status.type is 'Name of the type.';
 comment on column treadle.type_status.state is 'open, paused, closed (by a gate), breaker open or breaker half-open.';
 comment on column treadle.type_status.paused_at is 'When it was paused; null if it is not.';
-comment on column treadle.type_status.paused_by is 'Who paused it.';
+comment on column treadle.type_status.paused_by is 'Actor that paused it.';
 comment on column treadle.type_status.paused_reason is 'Why it was paused.';
 comment on column treadle.type_status.description is 'Description for people.';
 comment on column treadle.type_status.priority is 'Default priority of its tasks.';
@@ -3086,7 +3086,7 @@ comment on column treadle.wait_details.on_expiry is 'What happens then: deny, fa
 comment on column treadle.wait_details.default_answer is 'Answer if it expires with default.';
 comment on column treadle.wait_details.escalated_at is 'When it was escalated.';
 comment on column treadle.wait_details.answer is 'Final answer.';
-comment on column treadle.wait_details.answered_by is 'Who gave the final answer.';
+comment on column treadle.wait_details.answered_by is 'Actor that gave the final answer.';
 comment on column treadle.wait_details.note is 'Note with the answer.';
 comment on column treadle.wait_details.opened_at is 'When it was opened.';
 comment on column treadle.wait_details.ended_at is 'When it ended; null while it is open.';
@@ -3162,7 +3162,7 @@ comment on column treadle.webhook_status.allow_private is 'Whether private addre
 comment on column treadle.webhook_status.status is 'active, failing or paused.';
 comment on column treadle.webhook_status.reason is 'Why it is paused.';
 comment on column treadle.webhook_status.failures is 'Failures in a row.';
-comment on column treadle.webhook_status.failed_since_at is 'Since when deliveries fail.';
+comment on column treadle.webhook_status.failed_since_at is 'When the first of these failures occurred.';
 comment on column treadle.webhook_status.next_try_at is 'When the next delivery is tried.';
 comment on column treadle.webhook_status.last_status is 'HTTP status of the last response.';
 comment on column treadle.webhook_status.last_error is 'Text of the last error.';
@@ -3173,7 +3173,7 @@ comment on column treadle.webhook_status.unread is 'Events that it has not read 
 comment on column treadle.webhook_status.delivering is 'Whether a notifier has its lease now.';
 comment on column treadle.webhook_status.rotated_until is 'Until when the old secret also signs.';
 comment on column treadle.webhook_status.created_at is 'When it was created.';
-comment on column treadle.webhook_status.created_by is 'Who created it.';
+comment on column treadle.webhook_status.created_by is 'Actor that created it.';
 grant select on table treadle.webhook_status to treadle_observer;
 grant select on table treadle.webhook_status to treadle_operator;
 
@@ -3190,15 +3190,15 @@ create view treadle.work_changes (
   number bigint,
 );
 alter view treadle.work_changes owner to treadle_owner;
-comment on view treadle.work_changes is 'The log of work items: who changed what, when and why.';
+comment on view treadle.work_changes is 'The log of work items: each change with its actor, time and note.';
 comment on column treadle.work_changes.id is 'Id of the change.';
 comment on column treadle.work_changes.work_item_id is 'Id of the work item.';
 comment on column treadle.work_changes.at is 'When it happened.';
-comment on column treadle.work_changes.actor is 'Who did it.';
+comment on column treadle.work_changes.actor is 'Actor that did it.';
 comment on column treadle.work_changes.from_status is 'Status before; null for a new item.';
 comment on column treadle.work_changes.to_status is 'Status after.';
 comment on column treadle.work_changes.agent is 'Agent of the item.';
-comment on column treadle.work_changes.note is 'What was said.';
+comment on column treadle.work_changes.note is 'Note about the change.';
 comment on column treadle.work_changes.number is 'Position in the log.';
 grant select on table treadle.work_changes to treadle_observer;
 grant select on table treadle.work_changes to treadle_operator;
@@ -3254,7 +3254,7 @@ comment on column treadle.work_items.payload is 'Data of the item.';
 comment on column treadle.work_items.priority is 'Priority from 1 (highest) to 5.';
 comment on column treadle.work_items.status is 'Status in the work API.';
 comment on column treadle.work_items.assigned_agent is 'Agent that it is given to.';
-comment on column treadle.work_items.created_by is 'Who created it.';
+comment on column treadle.work_items.created_by is 'Actor that created it.';
 comment on column treadle.work_items.created_at is 'When it was created.';
 comment on column treadle.work_items.updated_at is 'When it was changed last.';
 comment on column treadle.work_items.completed_at is 'When it ended; null while it is open.';
@@ -3316,7 +3316,7 @@ create function treadle.add_dependency(p_task uuid, p_depends_on uuid, p_optiona
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f7628f93e2f917ec3e2910319355aa96adff20b423d55c24139d5b24ecd46f77
+  as sha256 c8e1bbdb031b22c6f50e3db0fe87ec6967fbdb3351b80331e62e9d9d6f0ef152
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3377,7 +3377,7 @@ create function treadle.admit_slots(p_key text)
   returns integer
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 3bd202fd976605d9421508e30b178354a35e03b04737d5bc63ddb3d7d4a5b9c8
+  as sha256 f4fa464804e1426aa6c4a93dfb5b81d522e0028c5dfb2b036d29223a1735301e
   owner treadle_owner
   without a comment
 
@@ -3397,7 +3397,7 @@ create function treadle.affected_tasks(p_ids uuid[])
   returns uuid[]
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
-  as sha256 38393c9f7869bd855bedf201de3972a11c1aa7f56af8e1456775c2959ad7e0c3
+  as sha256 d83182a75b2ddfc16f28317497bd563743f74015d553488e53dec696c7174721
   owner treadle_owner
   without a comment
 
@@ -3678,7 +3678,7 @@ create function treadle.block_expired_claims(p_rows tid[], p_now timestamp with 
   returns TABLE(id uuid, status text)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 8d1783d4a83531ef5d585309603648e2466666f7a7e48e474ee1fb3f65d62257
+  as sha256 e8ab84b68087e28522d9ba234901f3fe662d3e3728d5e5474bdd09ebd4b841ef
   owner treadle_owner
   without a comment
 
@@ -3759,7 +3759,7 @@ create function treadle.builtin_event_kinds()
   returns text[]
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 1d61f78b1d014bac94e3639e0e57700a02d095fbf45b3cfa4e1c2877d16c2e1e
+  as sha256 14767eb1f5b27a08203880f7f57b3fc488d250a3e8b6881966be11e9db81b373
   owner treadle_owner
   without a comment
 
@@ -3867,7 +3867,7 @@ create function treadle.cancel_tasks_where(p_filter jsonb, p_reason text DEFAULT
   returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 8c5e372485ca428040aadd7972cfa8ef425a7175e14c778ba139feff495ece5e
+  as sha256 10555c7b6433f6e1e55002c744cbdeea2c292400d7f3d1f27ab454ff7343f0c9
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -3984,7 +3984,7 @@ create function treadle.check_breaker(p_breaker jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6bd4582a0dd252498cc59ca29ea6dcbd30d1ac83c307885173a0b4ab69b9d32c
+  as sha256 facc314d8a4c02a18d7e18f5034fe962693628eb548cd196ac97ef17a02da054
   owner treadle_owner
   without a comment
 
@@ -3993,7 +3993,7 @@ create function treadle.check_calls(p_calls jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 30055b0ecb8fd072d14f55d82560b8a649f6e9c2ef5edbaf9b3cc94e44fe038c
+  as sha256 0135f28b2d98a1e60ab6d8779ee4406942000bcdfb934e0acd1aa4f0ea31d99b
   owner treadle_owner
   without a comment
 
@@ -4029,7 +4029,7 @@ create function treadle.check_document(p_name text, p_value jsonb, p_max_bytes i
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7c6f63ee2fcf0c119fee4310d5a23acf8d3f32f86efb20641ece601cf171b917
+  as sha256 bc24414e584da61c322eb681bc5b9024f22b90287f6b63ab35011a3325a7cdd7
   owner treadle_owner
   without a comment
 
@@ -4047,7 +4047,7 @@ create function treadle.check_failure_rates()
   returns TABLE(id uuid, name text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 d6f2e81e6f0acffe394d3758c69ba1fd2b40758631425199887dc25c9083cf46
+  as sha256 77e450fc6e0ecf57e8e84c36559a67f9023a0c76064a07e1cef2731375215adf
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4066,7 +4066,7 @@ create function treadle.check_filter(p_filter jsonb, p_allowed text[], p_default
   returns text[]
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 212203bc22d0344eb55f9c66782327fd2a9263e69013d4d1b36ccdba5a61873d
+  as sha256 7399b981909a2620710a3443603ca3c6a05cbe935c9430ec68e686131aac2a17
   owner treadle_owner
   without a comment
 
@@ -4084,16 +4084,16 @@ create function treadle.check_key(p_key text, p_max integer, p_min integer)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 962087abcf8eead0f6e64592d024377816a19e22b2c208fefdb6178e49687c46
+  as sha256 9459bbef986991984936857d254f493f3eb473a1ea9be3bf94175ea0d1c3a2fd
   owner treadle_owner
   without a comment
 
--- function treadle.check_kinds(p_kinds text[], p_endings boolean, p_argument text)
-create function treadle.check_kinds(p_kinds text[], p_endings boolean, p_argument text)
+-- function treadle.check_kinds(p_kinds text[], p_wildcards boolean, p_argument text)
+create function treadle.check_kinds(p_kinds text[], p_wildcards boolean, p_argument text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 404e5383c84c0fa00e66a7ed6263ad10a68bb871b674b09f076bd154d8027e0b
+  as sha256 12ca963e9d5bf818b36714c6f1fa2f7270f33a40fabf2962a52ac1c00086b0ce
   owner treadle_owner
   without a comment
 
@@ -4138,7 +4138,7 @@ create function treadle.check_nodes(p_tasks jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a904f3c4e8c4e3bde8e3e4f5b467bb31ee226211e3c3e39c0208759b02fd8896
+  as sha256 2ceeb9b8ad504ef655221fc11c9ee7604da4c1956e290117aefe15973af7043e
   owner treadle_owner
   without a comment
 
@@ -4147,7 +4147,7 @@ create function treadle.check_options(p_options jsonb, p_use text, p_also text[]
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 01539dd34443b67f913428305dea1a89985ac5f5899f724de51f4fd763617bf7
+  as sha256 e96826029dcc05e849ad18a2963d728a600becae59e1de41614d2d5dfe79ded7
   owner treadle_owner
   without a comment
 
@@ -4192,7 +4192,7 @@ create function treadle.check_retry(p_retry jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 f5095adf9d858cc3da78b715f98794b951bacf538aaa68781dd71dbe8eac6604
+  as sha256 3c3e42a29393e0a06a1436fef3484c5556af77f94fc5dc08ad5c24cc86534155
   owner treadle_owner
   without a comment
 
@@ -4219,7 +4219,7 @@ create function treadle.check_schema(p_schema jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e1b3d120703ea23b94f39846dfba4fa8ef2240ae14098f4568faa9268ba1185d
+  as sha256 5a9231c6052013c6d7e8b8b711c31d3cb4965ea088ce592cf67cc6713cbcebc4
   owner treadle_owner
   without a comment
 
@@ -4228,7 +4228,7 @@ create function treadle.check_settings(p_settings jsonb, p_known text[])
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 57bd7f614df266712f1f65cb31a1c889a8c923afe12058e575d3f59c5ee74e80
+  as sha256 452b0ec1eab66ede08e151890e3b6e40b6aa3b8ef694c2e6b1f495eeba801545
   owner treadle_owner
   without a comment
 
@@ -4237,7 +4237,7 @@ create function treadle.check_specs(p_specs jsonb[], p_max_bytes integer)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 8bb329578fadb518b6574eca1011bab900663e3d319abbcaf42894f3eb10273a
+  as sha256 2235420d01e06cb311c2503ad89fbe7c9fd46aa3d8c4f053d7c07847383bf70e
   owner treadle_owner
   without a comment
 
@@ -4309,7 +4309,7 @@ create function treadle.check_trigger(p_trigger treadle.triggers)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c5e927ca2a1ab9ff2d26d4995aebcc38a1d1a8d7ac9b93fea35576cc6d5f1979
+  as sha256 31ada03a2f7036c4a46c5253c1bf8b971609e5b7867414172007f21153fc6d06
   owner treadle_owner
   without a comment
 
@@ -4336,7 +4336,7 @@ create function treadle.check_wait_types(p_given jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7d220a5f062c789229c06772f2d92205a73f5fe401822ce219470eaee4e410e4
+  as sha256 aa036887061ba97ce48ce3b8a171b7543db866e20f37295d631a225a0822c8c5
   owner treadle_owner
   without a comment
 
@@ -4345,7 +4345,7 @@ create function treadle.check_webhook(p_hook treadle.webhooks)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4cd78118b40c3c627cf2af1dfa07aa703b7902fa8da636c67794d5639f4a0769
+  as sha256 060214bb61af1a52715d4e7bb2feeba31b489035237bd9cb492f820bb5902030
   owner treadle_owner
   without a comment
 
@@ -4581,7 +4581,7 @@ create function treadle.complete_harness_task(p_id uuid, p_token uuid, p_decisio
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7184d3c45ec6852fbe8c118b8eed7247536cf3f3858d4c037de4cc535408d7d3
+  as sha256 b58024fb514731091c08cf3a3b391346439d052d0c37f675c028306296cd63fd
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -4667,7 +4667,7 @@ create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boo
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c4f2c65b0bce4052e3672a8b343131a77ba4f0ba8db4ea2cceeb8da5c519e3e9
+  as sha256 e69885f5d4399bb15fdc0dc9069c4d4ca70307b195ab6b5589d1165c87687688
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -4719,7 +4719,7 @@ create function treadle.dag_event_kinds(p_old_status text, p_status text, p_task
   returns SETOF text
   language sql immutable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 cf81e95e838181facd0ef81efc44f3485798fe5c3abf31b37acdb60b97ca6101
+  as sha256 4b5503756dddb39e8bb08e4ca14c20a64596faed8a022e3385a677f02ab7abcd
   owner treadle_owner
   without a comment
 
@@ -4759,7 +4759,7 @@ create function treadle.dead_letter_unfunded(p_ids uuid[], p_reasons text[], p_a
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 be160476ecc9a149f81eee6511cba539d44f913042614dc8176d9c82162d12c4
+  as sha256 e93333918821454054482f31b7a17c3cbf2fbfd43717241caadb40f2f09f318e
   owner treadle_owner
   without a comment
 
@@ -4818,7 +4818,7 @@ create function treadle.declare_schedules(p_schedules jsonb, p_actor text DEFAUL
   returns TABLE(name text, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 578a5d071ecf14a2a521510f1ddcfab74c7ebfba8a373a82c55c13330f8afeec
+  as sha256 909b51962eddeab436fd497326b7e1eb93ac5b1ae7843cbb73be651f7da318ca
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -4829,7 +4829,7 @@ create function treadle.declare_types(p_types jsonb, p_queues text[] DEFAULT '{}
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 256776665fe8183e59d60f6d823ff2cf3b99b24b9bd458bf3e39342b9421242e
+  as sha256 aa03d139d969c227e5da8d1aa121e805f21d609e48f72362bf7be0efd92cf265
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -4870,7 +4870,7 @@ create function treadle.define_queue(p_name text, p_settings jsonb DEFAULT '{}':
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0cf11b2dca40b2aa65d84cb6732add9c0cf6626b55edaba150526baefba95ac5
+  as sha256 563724c337619deea54690fec6fb0e138a3e88dea83b8c57600459790998fa56
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -4900,7 +4900,7 @@ create function treadle.define_type(p_name text, p_settings jsonb DEFAULT '{}'::
   returns boolean
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 5fc25ce5fa8b3e3d850711baaf7cc55683a5353d16fbc25a9db53d30fd60cd91
+  as sha256 15fe08268a1fb1e1146ed89585b95534ef96ddf5129c4eb0e51c2a3d7ba0cae1
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -4976,7 +4976,7 @@ create function treadle.dispatch_target_of(p_dispatch treadle.dispatches)
   set search_path=pg_catalog, pg_temp
   as sha256 5e80b2cb224a113064f5360a039aec76399bbd84adf11156afca2e995e3e6b84
   owner treadle_owner
-  with a comment
+  without a comment
 
 -- function treadle.dispatch_targets(p_cooldown_s double precision)
 create function treadle.dispatch_targets(p_cooldown_s double precision DEFAULT 0)
@@ -5003,7 +5003,7 @@ create function treadle.divert_oversized_tasks(p_rows tid[], p_wait boolean)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 7c7905138460255a0faf6ea1f441f7094c09ae7c63e412bb191887f7d64f092f
+  as sha256 754ea82e918800602854296ee02586d4d67d0b1e221dffc37171c60d142f9bbf
   owner treadle_owner
   without a comment
 
@@ -5021,7 +5021,7 @@ create function treadle.dry_run_schedule(p_schedule treadle.schedules)
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7ce396263c93cebf2207be9025e3679aa23d844b6f291e83bb92a4859d0d7bfd
+  as sha256 cc9e26eada389ad6a10ca66fd111ef99686f35b10cc95c2528740e8a1b1500fb
   owner treadle_owner
   without a comment
 
@@ -5065,7 +5065,7 @@ create function treadle.edit_spec(p_spec jsonb, p_changes jsonb)
   returns jsonb
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 af88477e803845942b5f599bfd0db559410b887418b66bdd4f3718086c952dd2
+  as sha256 a8a8971d48ad3b2afa4c1c61cb39b217ec8bf860930491ef8161fdb7995a8151
   owner treadle_owner
   without a comment
 
@@ -5099,12 +5099,12 @@ create function treadle.eligible_agents(p_lane treadle.lanes, p_now timestamp wi
   owner treadle_owner
   without a comment
 
--- function treadle.emit_action_event(p_id uuid, p_status text, p_actor text, p_note text)
-create function treadle.emit_action_event(p_id uuid, p_status text, p_actor text, p_note text)
+-- function treadle.emit_action_event(p_id uuid, p_what text, p_actor text, p_note text)
+create function treadle.emit_action_event(p_id uuid, p_what text, p_actor text, p_note text)
   returns void
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 73a0b3f10562d2077834b85aef27b2d85fc0b2e76395b33e45ccf162b3a25345
+  as sha256 308fcf95937007b99e901b598a0ab9b6e41c3d3ed361caf575cde5ae4996f60a
   owner treadle_owner
   without a comment
 
@@ -5227,7 +5227,7 @@ create function treadle.enqueue_harness_task(p_agent_url text, p_payload jsonb, 
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 12dc36fe0b8ebbe9f5bdcff8197011fe4616a373a1b7e788f20b1b91bd7cb4fe
+  as sha256 509d7fd6b14f8d832930e35540792aa8f8d07d7ea27b6dcd74768513b59972cc
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5248,7 +5248,7 @@ create function treadle.enqueue_tasks(p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 5a063602aa0809e4ede3c32c94f392220074ae38f6773d1041b3c41553d091d4
+  as sha256 6e9ece8e92b7f46fd22bf16bf1cea0b0be65e3e14df1448399f93097f83f1c34
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5506,7 +5506,7 @@ create function treadle.fail_webhook(p_name text, p_token uuid, p_id bigint, p_s
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 1e5dab4691bac4c1324bb8727b063731f127b358a74a7a38ffc3f1b69006c323
+  as sha256 ccd953c64ee6f2d2e60bd10551b47470655174d84e75a0a8c9d1fadc65a224de
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5515,7 +5515,15 @@ create function treadle.fail_webhook(p_name text, p_token uuid, p_id bigint, p_s
 create function treadle.failure_class_of(p_class text, p_error text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 8516e8158e4953b13bbf16c4a3f682e618a3a983a1dc922f6e0d1e536a33138b
+  as sha256 d55ccba9b0357db5a9272dbf5bbe020e7fbeecac567e0e58cc05cc63bee65175
+  owner treadle_owner
+  without a comment
+
+-- function treadle.failure_classes()
+create function treadle.failure_classes()
+  returns text[]
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 648fcfeb269799753ad3220e250c3cd4632acaa6acd0faa436b378e6c926e349
   owner treadle_owner
   without a comment
 
@@ -5686,7 +5694,7 @@ create function treadle.find_secret(p_value jsonb)
   returns text
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 38d4b8723d1f0a89e0a70738995ef9f0ef47d49c99c6991c2ccf1b4e0bc93cf8
+  as sha256 de6b5a6601d8c4efd6c2830a341a4a2074247a2f38555d56c72b0812480affb0
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5701,6 +5709,17 @@ create function treadle.find_step(p_task uuid, p_name text)
   as sha256 5fd563c847783eee76a86966022cf3997b6d08355e94cff32c537bd5ee8d92da
   owner treadle_owner
   without a comment
+
+-- function treadle.find_tasks(p_filter jsonb, p_limit integer)
+create function treadle.find_tasks(p_filter jsonb, p_limit integer DEFAULT 50)
+  returns SETOF uuid
+  language plpgsql stable security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 e25cb045a7a16a3d323a2be2790ee7c56195b628a1af743a4cd089a492a36285
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
 
 -- function treadle.find_token(p_id text)
 create function treadle.find_token(p_id text)
@@ -5744,7 +5763,7 @@ create function treadle.finish_action(p_id uuid, p_token uuid, p_outcome text DE
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 3adccf779155f3e771f5acef201e47fd4ba56790d969d3a83c90b7099978259d
+  as sha256 38c84cf5fbce735d68bbfbba8e310a565fdf47050d447083200d8b3f678ae0eb
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -6068,7 +6087,7 @@ create function treadle.is_next_task(p_task treadle.tasks, p_agent treadle.agent
   returns boolean
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 9ae156783edaec7f0b0660a39d4fc1d4c702f7dd873d9f652b982ae2f86ea1cd
+  as sha256 e5cd06a3e5846e0ef26f44bd247278f0f20117ea20060886ea984518e72e4e10
   owner treadle_owner
   without a comment
 
@@ -6257,7 +6276,7 @@ create function treadle.lock_affected_tasks(p_ids uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 291f54d0769924e60c0d1be7802ccfbcf4c9b45a00f8fa6ea7c91596b5ea6df1
+  as sha256 aa6f8591b4449a0b6141ecdf5ccc7a46dae9c46c17ff9ba73c710ccaf849175a
   owner treadle_owner
   without a comment
 
@@ -6438,7 +6457,7 @@ create function treadle.lock_whole_dag(p_dag uuid)
   returns treadle.dags
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 e199c20b8b6b9328efbd188e9e7ba6bdec7bd8c0ad3ea20a8d13bc3732d5338f
+  as sha256 34bfd433586182db58f48898370014aee46b65852f2aa9e2b96cc6eba11b0942
   owner treadle_owner
   without a comment
 
@@ -6465,7 +6484,7 @@ create function treadle.log_work(p_task uuid, p_actor text, p_from text, p_to te
   returns void
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 036db19da122bdd9279b445df041985762a256b303df7e7d8df57ebfc96a8659
+  as sha256 495b63e21d5ff6a75bcfd73da488cca22cd408a27b688d2cdb13228dc838b142
   owner treadle_owner
   without a comment
 
@@ -6519,7 +6538,7 @@ create function treadle.mark_agents_offline()
   returns SETOF text
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 5338707ddc8badab109798892953af19ec75d91c1d73ecf5a0554409f37d1b80
+  as sha256 8897e5d5dd9fda184a5a68a192213ce6b92a2ba87a2f4c93bc64ae2291f1da52
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -6579,12 +6598,12 @@ create function treadle.matching_letters(p_filter jsonb, p_after uuid DEFAULT NU
   owner treadle_owner
   without a comment
 
--- function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[])
-create function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[] DEFAULT NULL::uuid[])
+-- function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[], p_newest integer)
+create function treadle.matching_tasks(p_filter jsonb, p_states text[], p_ids uuid[] DEFAULT NULL::uuid[], p_newest integer DEFAULT NULL::integer)
   returns TABLE(id uuid, queue text, type text, status text)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, plan_cache_mode=force_custom_plan
-  as sha256 6893c8b05b90e88dd4befa615cfad446ecf35dadb95654f84f364e994c70311a
+  as sha256 28a6c39b1a470b4bc474fd40303cf494db289c0837b6b848da2e661617a2a9ef
   owner treadle_owner
   without a comment
 
@@ -6602,7 +6621,7 @@ create function treadle.merge_trigger_settings(p_old treadle.triggers, p_name te
   returns treadle.triggers
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a9ac40f01f2c0693f88ac03911932f1fe481969ad45ceac1ce6f40b1e675b2f8
+  as sha256 59ba33927a67c0f792072b920a3ef079e77b11f3e8fbc26c785554486caf942f
   owner treadle_owner
   without a comment
 
@@ -6892,7 +6911,7 @@ create function treadle.open_lanes(p_agent treadle.agents, p_queues text[], p_ty
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 679a9116f58a5776cfb4a1beaf2ff19f0ad5dd678a965d59ca269d242a2a439a
+  as sha256 0c8a10d36c146b989cd3dc36f307bf03302284a61eb7266b1afea1060b0b01aa
   owner treadle_owner
   without a comment
 
@@ -6965,7 +6984,7 @@ create function treadle.parse_time(p_text text, p_now timestamp with time zone)
   returns timestamp with time zone
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7288effddc95ca1097fbb5f13c85db24914ebe30601a28bf2d6f84a089bc3c7a
+  as sha256 e166dcb532935413f94e64e844b2188ebb09fb6f587039a145a1c2e26d40603b
   owner treadle_owner
   without a comment
 
@@ -6974,7 +6993,7 @@ create function treadle.pass_gates(p_rows tid[], p_wait boolean)
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 196c37081bbc8f4aff190138170c69060e411e143b513ca40d381db9e7505980
+  as sha256 0ad6bdaabe34c6fc10dfb761a3ba1efaf47cf470f5c055fb10ed86768f923716
   owner treadle_owner
   without a comment
 
@@ -7087,7 +7106,7 @@ create function treadle.pick_probe(p_agent treadle.agents, p_queues text[], p_ty
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 163c0c8c722ce42e9f5b1e293412ebd610994a4f4da97682a558bc3e3a17883d
+  as sha256 31f63fea2ad94dd755b7fc625fc668bf95c2b39e8ca819c04735764709bece40
   owner treadle_owner
   without a comment
 
@@ -7159,7 +7178,7 @@ create function treadle.prepare_wait(p_wait jsonb, p_now timestamp with time zon
   returns treadle.waits
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 39ca666f1670c361ba3921bdc37ae2dc5790a5aa974ea6f9929587fdabd3eb0d
+  as sha256 ec8dee891c5ba230fc1e451274b6d0944e78ef1dc76efcfba4ef9d55ec1204ab
   owner treadle_owner
   without a comment
 
@@ -7199,7 +7218,7 @@ create function treadle.priority_of_urgency(p_urgency integer)
   returns smallint
   language plpgsql immutable security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 d10252d09930e37ba29bc1382eb86a172225b8d5f67146654ebd34cd71d52e33
+  as sha256 53cc35bfe27981905df9fe72f6950285de5b6dc87d208f0391319a6615598559
   owner treadle_owner
   with a comment
   grant execute to treadle_observer
@@ -7249,7 +7268,7 @@ create function treadle.propagate_ended(p_ids uuid[], p_now timestamp with time 
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 665325c0f8cf2ba746bd14669688b43e2f500fe845a573489cf34e881aa26e48
+  as sha256 34a89949daf1032e5f58c503945b1c03be577be907ed6f3a193e46ae60974160
   owner treadle_owner
   without a comment
 
@@ -7342,7 +7361,7 @@ create function treadle.prune_unit(p_id uuid, p_of uuid[])
   returns uuid[]
   language sql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 0cb980425363d72d95fae968a269fc4bc23f18a6fa111b78061449f8f8b4fd3a
+  as sha256 637e2dc54712cf53dea2d21cc2cb2d4ee93b713aa401c6cd4d525ea0d20eb94b
   owner treadle_owner
   without a comment
 
@@ -7378,7 +7397,7 @@ create function treadle.push_spec(p_request jsonb)
   returns jsonb
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 77eb3c5af89d770c670a93089b25c57811d88f00eccf3eae2ad79d8b070e8413
+  as sha256 30e2b78519f41fe55c6559ed251a1058189e6fb19c99a6c29a7ec83bc2be55e6
   owner treadle_owner
   without a comment
 
@@ -7414,7 +7433,7 @@ create function treadle.raise_artifact_not_found(p_reference text)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2edbba289b85d8030b070719bdac5d436b0b8c229402195779d7c6b7b3384bdb
+  as sha256 a7372e2e22469c63a3eee01c301eae1c3bf1076be1c954fbd522d7d7e5d654cd
   owner treadle_owner
   without a comment
 
@@ -7459,7 +7478,7 @@ create function treadle.raise_if_lost(p_id uuid, p_verdict text)
   returns text
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b9c225c51724d1865093f7b16cfeddb4967bffd721536905648413806eaa1a81
+  as sha256 f491881d4afee8fb6922b1058ea04b31e47c9d7e51dea3ba9b5bb9030c43d4f5
   owner treadle_owner
   without a comment
 
@@ -7477,7 +7496,7 @@ create function treadle.raise_invalid_priority(p_priority integer)
   returns void
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b832603f43b390f68b3f8fb263fe9b23e23826e6e583d8eb1590d87d7630ae0e
+  as sha256 633cbc38b2d5853e7b720e928ee1bbb3a7e5023633fbe6cbd9ea9a9b20e74557
   owner treadle_owner
   without a comment
 
@@ -7550,7 +7569,7 @@ create function treadle.rate_problem(p_rate jsonb)
   returns text
   language sql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e6850557177a7359d3588368987e72d3f1b9a798f1e483580c35b19697d188e4
+  as sha256 41ae755296a805b538c5a0ed1c84a829f87e4920ecf741f15436c2f500bd0cc4
   owner treadle_owner
   without a comment
 
@@ -7634,7 +7653,7 @@ create function treadle.ready_rows(p_rows tid[])
   returns SETOF uuid
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 d1c149b1eef3d4b0c87f92e61bee04dcc27485dcd5130369635173cf7531d952
+  as sha256 89c06938409f1dce34a8613d2631ef3a317bc4b43f5701afa22c3fc09d22a57c
   owner treadle_owner
   without a comment
 
@@ -7672,7 +7691,7 @@ create function treadle.receive_webhook(p_name text, p_payload jsonb, p_headers 
   returns bigint
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 162e748191b3ccfd8b6798e291923784953cf73c3c9b852d6940b1f700dfd58e
+  as sha256 f52ae95275836ba4463a362bab98dfbdaa3cca13884c2e9b405bbafd07d49e7d
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -7684,7 +7703,7 @@ create function treadle.record_artifact(p_id uuid, p_token uuid, p_name text, p_
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 70f82686f87e6be3b4ea1b8c7331854cd3c744b7836abed4a4a795ad8272d843
+  as sha256 64ddb470eb78f05fe56103fd9da5201ee28d8ce25926cbe1962c927934731112
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -7739,7 +7758,7 @@ create function treadle.record_fire_counts(p_fires treadle.trigger_fires[], p_no
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 313c0dc43d3a48909613d62602c51ea7031a6307be179b081ccb438a53b29c45
+  as sha256 f77666db60d75e9c2204e2d019fd763447a8d2be5034fa71ed1d1c9d03ca37ab
   owner treadle_owner
   without a comment
 
@@ -7835,7 +7854,7 @@ create function treadle.register_harness_agent(p_url text, p_timeout_s double pr
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 daf27fdb00d0cf80a178a80b8e8558b4ed5ee6a1401112c01feba573a9b90315
+  as sha256 a1a730e2628966482765b2df4a90794bc9e9344cada99ec031f258bb1be556b6
   owner treadle_owner
   without a comment
 
@@ -7853,7 +7872,7 @@ create function treadle.related_tasks(p_ids uuid[], p_skip uuid[])
   returns uuid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 e8a87b48bceed311867859a5d4eccca7e56adc3d39c058888e65f87fd480c0b8
+  as sha256 fdbe6ffa450b8a253eb5ae35042bddb95748ba4c3379fb4ecc6c522ace58dcfe
   owner treadle_owner
   without a comment
 
@@ -7872,7 +7891,7 @@ create function treadle.release_held_rows(p_ids uuid[], p_now timestamp with tim
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 0ad7cb84a13de5105fb4eef8cdc0121dacae332d63069eb9487b5e1296eb9752
+  as sha256 697348242020d186522d1658454b40816e285753eb02c0827b87dd299e575867
   owner treadle_owner
   without a comment
 
@@ -8063,7 +8082,7 @@ create function treadle.report_problem(p_report jsonb)
   returns text
   language sql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c4275ba5e262352cfe2a179c604393178959e1b17ee3fd910c7f66ce0d524bea
+  as sha256 deb572ebc24a64e4e7df6884cfa52b27ae4dc1368a1e055298e8bf7ab42bb0f7
   owner treadle_owner
   without a comment
 
@@ -8137,7 +8156,7 @@ create function treadle.rerun_action(p_id uuid, p_actor text DEFAULT NULL::text,
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 550db6d79f2ebedba1938fd88d0a4aeb1d752bd814810bb6c38e82b1d954d01e
+  as sha256 d3e060edfa812d6008558f42e16a05a70c1b2066eabe634d78165490bc0e3004
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8242,7 +8261,7 @@ create function treadle.resolve_inputs(p_task treadle.tasks, OUT spec jsonb, OUT
   returns record
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4d2f84ee7bf5bf042128f3a6c17bc2c8eb977af3838057f3ae853fa98bbec0ef
+  as sha256 badeef5c83f4dc080ba19cd9a87e2e1158ffc108282ec8484b5b454a359e3a9d
   owner treadle_owner
   without a comment
 
@@ -8260,7 +8279,7 @@ create function treadle.resolve_task(p_id uuid, p_resolution text, p_changes jso
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 dac941b7e86ae082702c48bfe20ee40d7b2fce7f312962c197881ee2d68171c2
+  as sha256 cdf02a85131cbadb564f4c894b02b333a6f83d14513fe5d64a8dfad32b792dd9
   owner treadle_owner
   without a comment
 
@@ -8287,7 +8306,7 @@ create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_ru
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 48f6d1b93135cc81f8a22279db4dae265f41e87a7603d2545b754fe5ef076f43
+  as sha256 7f27af168543f1dc0c2c26a0bcf6e9567554be47b3749d2122c7b39e0e2479c4
   owner treadle_owner
   without a comment
 
@@ -8461,7 +8480,7 @@ create function treadle.review_budget(p_budget bigint, p_now timestamp with time
   returns uuid
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 830f74e89b06c6aa56000edae30bebc4a273fa8b2cd11012925657b91abc7392
+  as sha256 c120a0f68c01b0711f8777854e0353d3371cedbe6c0bd72d62c38dd6407c90ae
   owner treadle_owner
   without a comment
 
@@ -8470,7 +8489,7 @@ create function treadle.review_budgets(p_limit integer DEFAULT 100, p_skip uuid[
   returns TABLE(id uuid, verdict text, problem text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, lock_timeout=200ms
-  as sha256 1e05fb794ec118f647b5a708a990a9c26c3b513be0e9fc58146fc8c13e0272b9
+  as sha256 1feda37c17a25b5835928add46f5ed7d2808cbfcde9e3b53b61406cc495bba7a
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -8518,7 +8537,7 @@ create function treadle.run_schedule(p_name text, p_actor text DEFAULT NULL::tex
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 a59cff3a0dcbdc333c8ab55704c0c464505612358170678e4cafb33c2665d056
+  as sha256 111e46d660290b5303b7786fdf86fec7c5eb6540ccf04bd516211c384376f3cc
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8548,7 +8567,7 @@ create function treadle.satisfy_dependencies(p_ids uuid[], p_end text, p_now tim
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 28e09671899ed11c138609edd1c37cc94f7248665623bf72e723058884014a35
+  as sha256 2b5562f33c72538c08ac2ec35eafd55b8e93945cb216ce77c0077ae868640915
   owner treadle_owner
   without a comment
 
@@ -8619,7 +8638,7 @@ create function treadle.set_agent_status(p_id text, p_status text, p_actor text 
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7fe601f530ff7ee1c90312c4f60b6277074ba85ae19d5612d277ac6dc64bebc7
+  as sha256 30ff7b3fc7f86beb99ab5ef98a6a5dff803d572dbceb64a3af6237426a55889e
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8671,7 +8690,7 @@ create function treadle.set_retention(p_kind text, p_keep_s double precision, p_
   returns void
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 32714304227df92efa74da807a1d1464d301f6512c6d0b07ae291c3d043804a1
+  as sha256 7d010501599eb68ea356060ff2a464149d11e3eda4c58ec091200295b8a1da76
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8773,7 +8792,7 @@ create function treadle.start_dag(p_dag uuid, p_actor text DEFAULT NULL::text)
   returns integer
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 1b0102f7aabeba91f6b65f456f0f8795adfedb22512209415b3b281f9cb1d935
+  as sha256 102f7e892e9718ff6f1e9ee0c4454fabd2055aea1d50097ccfd44dc2338ddec3
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8987,7 +9006,7 @@ create function treadle.test_trigger(p_name text, p_event bigint DEFAULT NULL::b
   returns jsonb
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 ee318a5a7072ded966ca80420e97d9b719085877399ec8bb4974e89ef9e5ea71
+  as sha256 4afd0010e7fae68272b1c10a00f65d62f0b84316f997d2c8d33eee3e6691f3fb
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -9111,7 +9130,7 @@ create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.eve
   returns treadle.trigger_fires
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 338b0b278c1e27d0cdd46a3e58739dfdeebe3bc893e3567780ff46558812623d
+  as sha256 13fe0915aa2e9124ca49e6ed3404666e82000a01ae1961c18deae5aa9c2a2572
   owner treadle_owner
   without a comment
 
@@ -9157,7 +9176,7 @@ create function treadle.unpark_rows(p_rows tid[], p_now timestamp with time zone
   returns tid[]
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 1c496cbe470410d36a479e71f43fa0d08e2a26d2507923ff41d1abe04e7c5dd3
+  as sha256 6ce25f1874e5967acfea5551222c318e4ffaff687685f904aeabcd8f56e54aaf
   owner treadle_owner
   without a comment
 
@@ -9195,7 +9214,7 @@ create function treadle.update_work_item(p_id uuid, p_changes jsonb, p_actor tex
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 c16ad222a3c755054f7b953ea4e1a7e3bb48ba665dab247d22a7f16850775811
+  as sha256 ae631414a781168da4b4aef853fe90f5bf5bdf9645eab042432743cd6d25fbd4
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -9226,7 +9245,7 @@ create function treadle.validate_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 cc4d1100e90374606978d63f0b9f14b774b33bed1bf4def7ec0e65e8d728bd2a
+  as sha256 fc8e84f9cefbe05d98d8348b5055127309b1f441e4bacdd203335c992fefc6c4
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -9343,7 +9362,7 @@ create function treadle.why_agent_budgets(p_task treadle.tasks, p_lane treadle.l
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 b6d0cf142352dd8d5a8081ff30515d9e31c847e8427054d7438b5fbb87f64f60
+  as sha256 72dff542ec7f4b390baf7107e615bfe22fc71d65bbd982cc511b1d95012480a6
   owner treadle_owner
   without a comment
 
@@ -9379,7 +9398,7 @@ create function treadle.why_breaker(p_lane treadle.lanes, p_now timestamp with t
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 fac537f495dce943d7c3aaa788afef6af26bf1f1a82419d109179ee4251c07de
+  as sha256 456666b45fedc62c0444f5ebc58c8f6f8475209be2bdc3093bf1f4638001e696
   owner treadle_owner
   without a comment
 
@@ -9388,7 +9407,7 @@ create function treadle.why_claimed(p_task treadle.tasks, p_now timestamp with t
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 9a0e3f81e5172d69657f36ac1ef822a20845bc98b0659c28bdb8b0ee67064542
+  as sha256 2c63b219ed555da4ffa71b31deb1cc06b4bdcdf5de046239ce7d8eae808e2dc4
   owner treadle_owner
   without a comment
 
@@ -9397,7 +9416,7 @@ create function treadle.why_dependencies(p_task treadle.tasks)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 d9c0efe44bcef920d9c0c1798f417eaefd1bc67c861315fb27a15e30abaceaa8
+  as sha256 55debc3e6c503d53e5ee7da5f86fc36ff10798c92328372a1f9a5f7545db5a77
   owner treadle_owner
   without a comment
 
@@ -9406,7 +9425,7 @@ create function treadle.why_ended(p_task treadle.tasks, p_now timestamp with tim
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 2c7aa63c2a1b72d4edaae859bdc9a5baf829b3d7a5f5851e1852a6b0cfd046ff
+  as sha256 a153ed1255f39c11aa6b849c037a38dc81560adfb8bbfa2ae9b888f102322610
   owner treadle_owner
   without a comment
 
@@ -9415,7 +9434,7 @@ create function treadle.why_gates(p_lane treadle.lanes, p_now timestamp with tim
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language sql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 031c89925c59ebdd612fc96a0f82de2891b923e6586d106ca6946ca8380cfbd3
+  as sha256 62cd301bd0be34f7b3ef3022980701d2975dc870baa7fc5cbff58810a2e1fbd8
   owner treadle_owner
   without a comment
 
@@ -9460,7 +9479,7 @@ create function treadle.why_paused(p_lane treadle.lanes)
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language sql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 4a3ff8be01f1c3c4d2f4e09b53fff39c80f66b097a3de840c8659bfdfe73ad16
+  as sha256 3efa30532d99819a73195f3dfc945ac401c2a824d13a0f1c26cb1e999dd4ceab
   owner treadle_owner
   without a comment
 
@@ -9496,7 +9515,7 @@ create function treadle.why_time(p_task treadle.tasks, p_now timestamp with time
   returns TABLE(sentence text, reason text, until timestamp with time zone, detail jsonb)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 ca68c54bd2245a69d852b55f2237a581a0be903d392c87c5fe616acc6e319955
+  as sha256 87f01317f5ec6e638e9731e1d28cc0d0f528b58ae6afcf22a17559e94f1df87d
   owner treadle_owner
   without a comment
 

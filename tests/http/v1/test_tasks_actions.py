@@ -50,7 +50,7 @@ def test_the_priority_of_a_waiting_task_is_changed(http: httpx2.Client) -> None:
     assert code_of(http.post("/v1/tasks/bulk", json={**bulk, "action": "cancel"}))[0] == 422
     assert take_one(http)["id"] == second
     assert code_of(http.post(path, json={"priority": 3})) == (409, "illegal-transition")
-    nobody = http.post(f"/v1/tasks/{NOBODY}/priority", json={"priority": 3})
+    nobody = http.post(f"/v1/tasks/{UNKNOWN_ID}/priority", json={"priority": 3})
     assert code_of(nobody) == (404, "task-not-found")
     assert status_of(http, first) == "ready"
 
