@@ -361,6 +361,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('08a9e9323682533586089874b898a3db32f34329bce748b128b36e5df4f04c11');
+values ('3afb8b28e574a2341a0c2681c7b561f2a456b40dd192d63c8333f1688246a1d9');
 
 commit;

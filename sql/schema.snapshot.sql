@@ -3301,6 +3301,15 @@ create function treadle.ack_webhook(p_name text, p_token uuid, p_xid xid8, p_id 
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.add_arguments(p_options jsonb, p_arguments jsonb)
+create function treadle.add_arguments(p_options jsonb, p_arguments jsonb)
+  returns jsonb
+  language plpgsql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 9d5fab8a2fc0c75202ba92b0ca22dcb4e95db18d4f67753cd78ae48d9f09f846
+  owner treadle_owner
+  without a comment
+
 -- function treadle.add_attempt_note(p_id uuid, p_token uuid, p_note text)
 create function treadle.add_attempt_note(p_id uuid, p_token uuid, p_note text)
   returns void
@@ -5218,7 +5227,7 @@ create function treadle.enqueue_filled_template(p_trigger treadle.triggers, p_fi
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7706cb05630d6fbedb92db1503d756949a7aa1c528a615e0f553da821093fe15
+  as sha256 8a28609050babca7d7ba28227e2ec51c10d94cd0b8d993d87178fa1b585f5fbe
   owner treadle_owner
   without a comment
 
@@ -5237,7 +5246,7 @@ create function treadle.enqueue_task(p_queue text, p_type text, p_spec jsonb DEF
   returns uuid
   language sql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b2a1077cc1fb451f9b5a7910dc3f39b62a2f9b3c00c6eb08df707f3a01202f56
+  as sha256 5df0a128fb16443efb320b08da396b10d614b9f5517f68b7d2f0e42c765dcfac
   owner treadle_owner
   with a comment
   grant execute to treadle_producer

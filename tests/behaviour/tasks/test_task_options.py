@@ -142,6 +142,14 @@ def test_a_key_in_the_options_is_for_a_single_task(driver: Driver) -> None:
         driver.enqueue(key="other", idempotency_key="k")
 
 
+def test_an_option_of_enqueue_task_is_not_given_as_an_argument_too(driver: Driver) -> None:
+    query = "select treadle.enqueue_task('default', 'code', p_priority => 5, p_options => %s)"
+
+    with unchanged(driver), refused("TR001", "priority is given as an argument and as an option"):
+        driver.rows(query, Jsonb({"priority": 9}))
+    assert driver.task(driver.value(query, Jsonb({"notes": "n"})))["priority"] == 5
+
+
 @pytest.mark.parametrize("name", ["queue", "type", "spec"])
 def test_a_field_with_its_own_argument_is_not_an_option(driver: Driver, name: str) -> None:
     with unchanged(driver), refused("TR001", "separate arguments"):
