@@ -17,7 +17,7 @@ values (1, 'foundation', '22362d6878b8009b6987be982b5adaf86bb3d2313e8343f657b134
 
 \ir migrations/0002_queues_and_agents.sql
 insert into treadle.migrations (version, name, checksum)
-values (2, 'queues_and_agents', '7be8ff8198eed04b8104d451eed16ae9b3de265fc7c1527fd4ed3514b14b92fc');
+values (2, 'queues_and_agents', '4087f7130c707168efd28e25c115a82084b540bda813f6934e94081db9a42fd9');
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
@@ -361,6 +361,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('3afb8b28e574a2341a0c2681c7b561f2a456b40dd192d63c8333f1688246a1d9');
+values ('72950c11ff3f7f6ddedb591187302cbef7bfded01f2f5cf3319a5e159530ebc0');
 
 commit;

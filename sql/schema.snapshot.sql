@@ -166,6 +166,7 @@ create table treadle.agents (
   claim_ttl_s double precision not null default 60,
   meta jsonb not null default '{}'::jsonb,
   silent boolean not null default false,
+  claims_ahead boolean not null default false,
   heartbeat_at timestamp with time zone not null default clock_timestamp(),
   registered_at timestamp with time zone not null default clock_timestamp(),
   constraint agents_claim_ttl_check CHECK (((claim_ttl_s > (0)::double precision) AND (claim_ttl_s <= (86400)::double precision))),
@@ -180,6 +181,7 @@ comment on table treadle.agents is 'Registered agents: what they can do and whet
 comment on column treadle.agents.assigned_only is 'Queues in which the agent takes only tasks that are assigned to it.';
 comment on column treadle.agents.task_types is 'Types that it has handlers for; null: any.';
 comment on column treadle.agents.silent is 'Set offline by the reaper because its heartbeats stopped; the next heartbeat undoes it.';
+comment on column treadle.agents.claims_ahead is 'It claims more tasks than it runs, and keeps max_concurrent_tasks itself.';
 
 -- table treadle.answers
 create table treadle.answers (
@@ -1495,7 +1497,7 @@ comment on column treadle.agent_load.queues is 'Queues that it claims from.';
 comment on column treadle.agent_load.task_types is 'Task types that it handles; null for all.';
 comment on column treadle.agent_load.capabilities is 'Capabilities that it has.';
 comment on column treadle.agent_load.models is 'Models that it can use.';
-comment on column treadle.agent_load.max_concurrent_tasks is 'How many tasks it may have at once.';
+comment on column treadle.agent_load.max_concurrent_tasks is 'How many tasks it may run at once.';
 comment on column treadle.agent_load.current_tasks is 'Tasks that it has claimed now.';
 comment on column treadle.agent_load.running is 'Claimed tasks that are running.';
 comment on column treadle.agent_load.oldest_claim_at is 'When its oldest current claim was made.';
@@ -3366,7 +3368,7 @@ create function treadle.add_tasks(p_dag uuid, p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 878bb77cfe6c83a4c745bfa80c054a9221e0ea4fb28a9cf51d9e8be22f8d38d8
+  as sha256 0070ac56b96a421b095161c4724bd0e83770fa2df46587d866f432451a32b806
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -3546,7 +3548,7 @@ create function treadle.apply_rate_limits(p_ended treadle.ended_attempt[], p_key
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 f8fde95cbbbbe6526f11dad4b4b2755152e6ca8265ec5abcf37343516b008201
+  as sha256 e30be34d19e358bc2caa4a3a49dd6697ba3986222e17ca4aa56e57d85fd15625
   owner treadle_owner
   without a comment
 
@@ -4147,7 +4149,7 @@ create function treadle.check_nodes(p_tasks jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2ceeb9b8ad504ef655221fc11c9ee7604da4c1956e290117aefe15973af7043e
+  as sha256 d7c8d8b0093e23a1c8cf792546a1a9e660fdfcddf78bdeb3190d05c994ff92d4
   owner treadle_owner
   without a comment
 
@@ -4327,7 +4329,7 @@ create function treadle.check_validation(p_validation jsonb)
   returns void
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 05fd4a1f6d56aff547c42d3103331f597b978d101ef155413579695490b0ec84
+  as sha256 62927aee856d0b60cf48662364cde82a7b5151efda2c8b9be5bd4b7126290ce3
   owner treadle_owner
   without a comment
 
@@ -4487,7 +4489,7 @@ create function treadle.claiming_agent(p_agent text, p_limit integer)
   returns treadle.agents
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 fc14b5ecd4408be294335e780baf80efe8f9ef116b9b3b1ff607cf1ef0e23e47
+  as sha256 78f1f96506ddac99b42f311823d2e6ccf5582a8edebf57bde201692dde071022
   owner treadle_owner
   without a comment
 
@@ -4671,12 +4673,12 @@ create function treadle.count_type_failures(p_type text, p_attempts treadle.ende
   owner treadle_owner
   without a comment
 
--- function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
-create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[])
+-- function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[], OUT reused uuid[])
+create function treadle.create_dag(p_dag jsonb, OUT dag_id uuid, OUT created boolean, OUT ids uuid[], OUT reused uuid[])
   returns record
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 e69885f5d4399bb15fdc0dc9069c4d4ca70307b195ab6b5589d1165c87687688
+  as sha256 5eb92478a6a52bf8871fb0e0c0001d95f12f8881dd627922d6ad4e8ca330e487
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5104,7 +5106,7 @@ create function treadle.eligible_agents(p_lane treadle.lanes, p_now timestamp wi
   returns TABLE(agent treadle.agents, held bigint, has_room boolean)
   language sql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 9201991fdd138c1fa103966b600cba28dfab1c62c7e431f72521cf9e56f48682
+  as sha256 2c1e2e09f5406dad634fbd5aa04fdd4b6bfc7f4b14cf564b01534595b6d49de4
   owner treadle_owner
   without a comment
 
@@ -5216,11 +5218,20 @@ create function treadle.enqueue_batch(p_queue text, p_type text, p_specs jsonb[]
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, plan_cache_mode=force_generic_plan
-  as sha256 9bc8b6669801b92b9519da33e5818b3428d4756b53b10edab3c726b6a45e9071
+  as sha256 fe4bce68d5cff5bd15b2622ee0d04a60288fd144a846120e6872085be142c1a0
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
   grant execute to treadle_worker
+
+-- function treadle.enqueue_dependents(p_queue text, p_type text, p_specs jsonb[], p_options jsonb, p_keys text[])
+create function treadle.enqueue_dependents(p_queue text, p_type text, p_specs jsonb[], p_options jsonb, p_keys text[])
+  returns TABLE(id uuid, created boolean)
+  language plpgsql volatile security invoker cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 516d70cf97b0e6132f03ac98100ec8708a6dfe41423f5ecc45e971011ca873f5
+  owner treadle_owner
+  without a comment
 
 -- function treadle.enqueue_filled_template(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
 create function treadle.enqueue_filled_template(p_trigger treadle.triggers, p_filled jsonb, OUT task_id uuid, OUT dag_id uuid)
@@ -5257,7 +5268,7 @@ create function treadle.enqueue_tasks(p_tasks jsonb)
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 6e9ece8e92b7f46fd22bf16bf1cea0b0be65e3e14df1448399f93097f83f1c34
+  as sha256 c114b3b4c81a13b563bdc1aac22310946d0bf5f540deff794026d1544ae793bb
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5685,7 +5696,7 @@ create function treadle.find_referenced_task(p_ref text, p_dag uuid)
   returns uuid
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 408fe9d92dcfbda6e6176890db70a6c56e85b762af03215e88d1bafa6f8873cc
+  as sha256 0ada8d352e0d49965770146c9501df2dc8415e649bd3fc6fb47d3b7ae5352f69
   owner treadle_owner
   without a comment
 
@@ -6013,17 +6024,26 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 17326a6640a8a5432583591d31b9853fb895be444d94b4d7606dd41484e7fa2d
+  as sha256 e6571742489d4eb23ad74a7e784fdee63623fb1b44f2720e1fe66d3a70f3c8cf
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
 
--- function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text)
-create function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text)
-  returns uuid[]
+-- function treadle.http_date_in(p_text text, p_before text)
+create function treadle.http_date_in(p_text text, p_before text)
+  returns timestamp with time zone
+  language sql immutable parallel safe security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 a7df645d6568d3f213b9b1d14ac0694d4c91d2c467dafa2184ac181132da745e
+  owner treadle_owner
+  without a comment
+
+-- function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text, p_use text, OUT ids uuid[], OUT created boolean[])
+create function treadle.insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text, p_use text DEFAULT 'node'::text, OUT ids uuid[], OUT created boolean[])
+  returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 92e7c67ecc0dc268cfc36d2de3be147f2a5fde2de488bc178b849b28eb939245
+  as sha256 5fbd07c2943302040f64f4f100d99e55d0520e2a95659ac30b873ac0aeb7f49f
   owner treadle_owner
   without a comment
 
@@ -6124,6 +6144,15 @@ create function treadle.json_problem(p_value jsonb, p_max_bytes bigint, OUT byte
   language plpgsql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 4eff688fe8db856f04887db659660006577990279e9ab5dacb7322840bf4b63a
+  owner treadle_owner
+  without a comment
+
+-- function treadle.key_holders(p_tasks jsonb, p_project uuid)
+create function treadle.key_holders(p_tasks jsonb, p_project uuid)
+  returns uuid[]
+  language plpgsql stable security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_bitmapscan=off
+  as sha256 3fbe38a4729a13c90c7b0de51e4bfbb9869d5495d7adbc492054d69acd9831e0
   owner treadle_owner
   without a comment
 
@@ -6397,12 +6426,12 @@ create function treadle.lock_ready(p_rows tid[], p_limit integer)
   owner treadle_owner
   without a comment
 
--- function treadle.lock_references(p_tasks jsonb, p_dag uuid, p_extra_ids uuid[])
-create function treadle.lock_references(p_tasks jsonb, p_dag uuid, p_extra_ids uuid[])
+-- function treadle.lock_references(p_tasks jsonb, p_dag uuid, p_project uuid, p_extra_ids uuid[])
+create function treadle.lock_references(p_tasks jsonb, p_dag uuid, p_project uuid, p_extra_ids uuid[])
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 78783fcbacfa67688f25f3fecf34795f386c86447f19c77903a6e48535b7013c
+  as sha256 72256f440a85c070c4ea81f251b6fbf34f51073f0f447c4c1248944d91a39ef0
   owner treadle_owner
   without a comment
 
@@ -6511,7 +6540,7 @@ create function treadle.make_dag(p_name text, p_options jsonb, p_status text, p_
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 2e436de72f7294fd5d5eb38cc1cac7e39adafe13f4960bdef0041ee46fc184d0
+  as sha256 fc7be642e21ac9c94b5551a5a20cdc1d6856383bd668591464365ce3e637e709
   owner treadle_owner
   without a comment
 
@@ -6797,7 +6826,7 @@ create function treadle.node_refs(p_tasks jsonb)
   returns TABLE(at integer, ref text, optional boolean)
   language plpgsql stable security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 088ac9c594b2cf04ecdb7548a18c10c5de0744a555e5f7733fcca95bf050b141
+  as sha256 a59faea3ac946f3095909c36cfbf9f2aefc6ab3709e16eee19b61acd04097ebc
   owner treadle_owner
   without a comment
 
@@ -7164,12 +7193,12 @@ create function treadle.placeholder_problem(p_template jsonb)
   owner treadle_owner
   without a comment
 
--- function treadle.prepare_nodes(p_tasks jsonb, p_base treadle.tasks, OUT kinds treadle.tasks[], OUT rest treadle.task_options[], OUT kind_of integer[])
-create function treadle.prepare_nodes(p_tasks jsonb, p_base treadle.tasks, OUT kinds treadle.tasks[], OUT rest treadle.task_options[], OUT kind_of integer[])
+-- function treadle.prepare_nodes(p_tasks jsonb, p_base treadle.tasks, p_use text, OUT kinds treadle.tasks[], OUT rest treadle.task_options[], OUT kind_of integer[])
+create function treadle.prepare_nodes(p_tasks jsonb, p_base treadle.tasks, p_use text DEFAULT 'node'::text, OUT kinds treadle.tasks[], OUT rest treadle.task_options[], OUT kind_of integer[])
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 5f4157c0b476b97081f7d97d82396673cb2d3234a6d4db534a4b988915fb82b1
+  as sha256 a56af7e6ae17e5bdc8b6c814586541be100d378baa9bcbfd98fe79bbc1172005
   owner treadle_owner
   without a comment
 
@@ -7178,7 +7207,7 @@ create function treadle.prepare_task(p_options jsonb, p_use text, p_now timestam
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 698d7fd6b1d91aea50cee96c4ef85b39e71dc4d4b98ffe186b8818c0f8f97444
+  as sha256 dd7677113af99ae571ce11997c84b8b49c3a0045ccd35fdf8f52e70e8f93ab29
   owner treadle_owner
   without a comment
 
@@ -7569,7 +7598,7 @@ create function treadle.rate_limit_in(p_text text)
   returns boolean
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b247c361bba3a7b1b26e1375000f2d9dc499ff47e0c81679e08a0b96636a46e9
+  as sha256 4a90b063144e9f3e518d59225aeb91f9e34e6ef35c320ed4aee2199a953f8a11
   owner treadle_owner
   without a comment
 
@@ -7848,12 +7877,12 @@ create function treadle.record_token_use(p_id text)
   with a comment
   grant execute to treadle_operator
 
--- function treadle.register_agent(p_id text, p_type text, p_capabilities text[], p_models text[], p_queues text[], p_task_types text[], p_max_concurrent_tasks integer, p_budget_usd numeric, p_heartbeat_s double precision, p_claim_ttl_s double precision, p_url text, p_meta jsonb)
-create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::text, p_capabilities text[] DEFAULT '{}'::text[], p_models text[] DEFAULT '{}'::text[], p_queues text[] DEFAULT '{default}'::text[], p_task_types text[] DEFAULT NULL::text[], p_max_concurrent_tasks integer DEFAULT NULL::integer, p_budget_usd numeric DEFAULT NULL::numeric, p_heartbeat_s double precision DEFAULT 30, p_claim_ttl_s double precision DEFAULT 60, p_url text DEFAULT NULL::text, p_meta jsonb DEFAULT '{}'::jsonb)
+-- function treadle.register_agent(p_id text, p_type text, p_capabilities text[], p_models text[], p_queues text[], p_task_types text[], p_max_concurrent_tasks integer, p_budget_usd numeric, p_heartbeat_s double precision, p_claim_ttl_s double precision, p_url text, p_meta jsonb, p_claims_ahead boolean)
+create function treadle.register_agent(p_id text, p_type text DEFAULT 'worker'::text, p_capabilities text[] DEFAULT '{}'::text[], p_models text[] DEFAULT '{}'::text[], p_queues text[] DEFAULT '{default}'::text[], p_task_types text[] DEFAULT NULL::text[], p_max_concurrent_tasks integer DEFAULT NULL::integer, p_budget_usd numeric DEFAULT NULL::numeric, p_heartbeat_s double precision DEFAULT 30, p_claim_ttl_s double precision DEFAULT 60, p_url text DEFAULT NULL::text, p_meta jsonb DEFAULT '{}'::jsonb, p_claims_ahead boolean DEFAULT false)
   returns text
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 6401acd48c2ecdbd783962082d05a8670185c92fc55f43ed6ffd9bdbf776826c
+  as sha256 1170e880d2a505b42a27c5966b4092769f849224c2411c600fe0cc616493ddd3
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -8387,12 +8416,12 @@ create function treadle.retention_cutoff(p_kind text)
   owner treadle_owner
   without a comment
 
--- function treadle.retry_after_in(p_text text)
-create function treadle.retry_after_in(p_text text)
+-- function treadle.retry_after_in(p_text text, p_now timestamp with time zone)
+create function treadle.retry_after_in(p_text text, p_now timestamp with time zone)
   returns double precision
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 8ae49ade59ebaa4406ea6b1b441fbaad0d3e26be74fc54766676e682a2e1b044
+  as sha256 1ed1e978a53f9c2a9d6fdb051ece97b932367a632ecc0c3b0885eb671b02c13a
   owner treadle_owner
   without a comment
 
@@ -8782,7 +8811,7 @@ create function treadle.spawn_tasks(p_id uuid, p_token uuid, p_name text, p_task
   returns TABLE(id uuid, created boolean)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp
-  as sha256 7f4b9e2765f1277c741cfe5a688f276026027ded0ad63468785e51c868dc74e6
+  as sha256 78d181e2f88344ac9a0417163a88008edeb23e07b61ed2effc2a132fc844b60b
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -9143,6 +9172,15 @@ create function treadle.try_fire(p_trigger treadle.triggers, p_event treadle.eve
   owner treadle_owner
   without a comment
 
+-- function treadle.try_insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text, p_use text, OUT ids uuid[], OUT created boolean[])
+create function treadle.try_insert_nodes(p_tasks jsonb, p_base treadle.tasks, p_policy text, p_use text, OUT ids uuid[], OUT created boolean[])
+  returns record
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 9fa8f672681b24da1e301be90247eca47529f6aec848341e2082c6be68509f12
+  owner treadle_owner
+  without a comment
+
 -- function treadle.types_with_requirements()
 create function treadle.types_with_requirements()
   returns text[]
@@ -9264,7 +9302,7 @@ create function treadle.validator_problem(p_settings jsonb)
   returns text
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 671916918b1ea01eec444e1a6f8ad94a9bddb0bf0eb5dc25fb0bc12e37f7edac
+  as sha256 b021f452f7c4c8c5c2cf09f957a963550800964ffd3d530384b882deb868ffda
   owner treadle_owner
   without a comment
 

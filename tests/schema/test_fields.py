@@ -298,7 +298,9 @@ EFFECTS: dict[str, tuple[Any, str, Any]] = {
 def test_no_option_that_is_accepted_is_ignored(
     conn: Conn, way: Callable[[Conn, dict[str, Any]], UUID]
 ) -> None:
-    values = {**examples(conn, "task"), **{name: each[0] for name, each in EFFECTS.items()}}
+    first = enqueue(conn, priority=100)
+    effects = {**EFFECTS, "after": ([str(first)], "depends_on", [first])}
+    values = {**examples(conn, "task"), **{name: each[0] for name, each in effects.items()}}
     taken, refusals = set(), {}
     for field in FIELDS:
         given = {**beside(field), field.wire: values[field.wire]}
@@ -312,10 +314,10 @@ def test_no_option_that_is_accepted_is_ignored(
                 continue
             row = details(conn, task_id)
             taken.add(field.wire)
-            if field.wire not in EFFECTS:
+            if field.wire not in effects:
                 assert_shown(field, row, values[field.wire])
                 continue
-            _, shown, effect = EFFECTS[field.wire]
+            _, shown, effect = effects[field.wire]
             assert row[shown] is not None if effect is None else row[shown] == effect, field.wire
 
     assert set(refusals.values()) <= {"TR001"}, refusals
