@@ -21,7 +21,7 @@ values (2, 'queues_and_agents', '355142da6cbca28c4c60d0f21dda28d3de4f0d77ad514f9
 
 \ir migrations/0003_tasks.sql
 insert into treadle.migrations (version, name, checksum)
-values (3, 'tasks', 'a0cf8b1ab5954e433e8846021ed479aa0f54f440fbaf11a9a203034e86af208b');
+values (3, 'tasks', '2a75007a790cd43a8fcb30f3688b80f73cdfd5a2512465bc2d230a19b041bf12');
 
 \ir migrations/0004_dags.sql
 insert into treadle.migrations (version, name, checksum)
@@ -249,6 +249,9 @@ set local check_function_bodies = off;
 \ir functions/tasks/retry_bulk.sql
 \ir functions/tasks/retry_task.sql
 \ir functions/tasks/retry_tasks_where.sql
+\ir functions/tasks/run_time.sql
+\ir functions/tasks/set_priority.sql
+\ir functions/tasks/set_priority_where.sql
 \ir functions/tasks/store_tasks.sql
 \ir functions/tasks/take_results.sql
 \ir functions/tasks/tg_tasks__notify.sql

@@ -1169,6 +1169,7 @@ create table treadle.tasks (
   priority smallint not null default 50,
   attempt smallint not null default 0,
   max_attempts smallint not null default 3,
+  earlier_attempts smallint not null default 0,
   rate_limits smallint not null default 0,
   critical_path smallint not null default 0,
   durable boolean not null default false,
@@ -1229,6 +1230,8 @@ comment on column treadle.tasks.budget_id is 'The budget that it waits for.';
 comment on column treadle.tasks.blocked_count is 'Number of unmet dependencies.';
 comment on column treadle.tasks.priority is '0 (critical) to 100 (background).';
 comment on column treadle.tasks.attempt is 'Attempts so far; claims that were released, suspended or rate limited do not count.';
+comment on column treadle.tasks.max_attempts is 'Number of attempts after which it is dead-lettered, those of earlier rounds included.';
+comment on column treadle.tasks.earlier_attempts is 'Attempts before the last restart by a person; without them max_attempts is what it was given.';
 comment on column treadle.tasks.rate_limits is 'Attempts that did not count because of a rate limit.';
 comment on column treadle.tasks.critical_path is 'Length of the longest chain of tasks that depend on it, up to 30.';
 comment on column treadle.tasks.durable is 'Whether it has steps or waits, to be read at the next claim.';
@@ -1839,8 +1842,8 @@ comment on column treadle.dag_tasks.started_at is 'When the handler started; nul
 comment on column treadle.dag_tasks.completed_at is 'When the task ended; null while it is open.';
 comment on column treadle.dag_tasks.run_at is 'The task does not start before this time.';
 comment on column treadle.dag_tasks.retry_at is 'When the next attempt may start.';
-comment on column treadle.dag_tasks.wait_s is 'Seconds from creation to the claim.';
-comment on column treadle.dag_tasks.run_s is 'Seconds from start to end, or until now.';
+comment on column treadle.dag_tasks.wait_s is 'Seconds so far, from creation to the end, in which no handler ran.';
+comment on column treadle.dag_tasks.run_s is 'Seconds so far in which a handler ran, over all attempts; null if none has started.';
 comment on column treadle.dag_tasks.cost_usd is 'What it has cost, in dollars.';
 comment on column treadle.dag_tasks.failure_class is 'Class of the last failure.';
 comment on column treadle.dag_tasks.failure_reason is 'Text of the last failure.';
@@ -2066,7 +2069,7 @@ comment on column treadle.dispatch_log.agent_id is 'Agent that had the attempt.'
 comment on column treadle.dispatch_log.claimed_at is 'When the attempt was claimed.';
 comment on column treadle.dispatch_log.started_at is 'When the handler started; null if it has not.';
 comment on column treadle.dispatch_log.ended_at is 'When the attempt ended; null while it runs.';
-comment on column treadle.dispatch_log.outcome is 'How the attempt ended; null while it runs.';
+comment on column treadle.dispatch_log.outcome is 'How the attempt ended; the state of the task while it runs.';
 comment on column treadle.dispatch_log.class is 'Failure class.';
 comment on column treadle.dispatch_log.reason is 'Text of the failure.';
 comment on column treadle.dispatch_log.error is 'Full error text, such as a traceback.';
@@ -2442,8 +2445,8 @@ comment on column treadle.queue_health.oldest_ready_age is 'Age of the oldest re
 comment on column treadle.queue_health.completed_5m is 'Tasks completed in the last five minutes.';
 comment on column treadle.queue_health.completed_per_s is 'Tasks completed per second, over five minutes.';
 comment on column treadle.queue_health.failed_attempts_5m is 'Attempts that failed in the last five minutes.';
-comment on column treadle.queue_health.wait_p50_s is 'Median seconds from creation to claim, over five minutes.';
-comment on column treadle.queue_health.run_p50_s is 'Median seconds from start to end, over five minutes.';
+comment on column treadle.queue_health.wait_p50_s is 'Median seconds in which no handler ran, of tasks completed in the last five minutes.';
+comment on column treadle.queue_health.run_p50_s is 'Median seconds in which a handler ran, of tasks completed in the last five minutes.';
 comment on column treadle.queue_health.depth is 'Tasks that are not claimed and have not ended.';
 comment on column treadle.queue_health.max_depth is 'How many tasks may wait; null for no limit.';
 comment on column treadle.queue_health.fair is 'Whether projects share the queue fairly.';
@@ -2662,6 +2665,8 @@ create view treadle.task_details (
   created_at timestamp with time zone,
   completed_at timestamp with time zone,
   completed_by text,
+  wait_s numeric,
+  run_s numeric,
   cost_usd numeric(14,6),
   max_cost_usd numeric(14,6),
   reserved_usd numeric,
@@ -2735,6 +2740,8 @@ comment on column treadle.task_details.notes is 'Notes of people.';
 comment on column treadle.task_details.created_at is 'When it was created.';
 comment on column treadle.task_details.completed_at is 'When the task ended; null while it is open.';
 comment on column treadle.task_details.completed_by is 'Agent that completed it.';
+comment on column treadle.task_details.wait_s is 'Seconds so far, from creation to the end, in which no handler ran.';
+comment on column treadle.task_details.run_s is 'Seconds so far in which a handler ran, over all attempts; null if none has started.';
 comment on column treadle.task_details.cost_usd is 'What it has cost, in dollars.';
 comment on column treadle.task_details.max_cost_usd is 'What the task may cost, in dollars.';
 comment on column treadle.task_details.reserved_usd is 'Dollars reserved for it.';
@@ -3301,6 +3308,15 @@ create function treadle.ack_webhook(p_name text, p_token uuid, p_xid xid8, p_id 
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
+
+-- function treadle.add_arguments(p_options jsonb, p_arguments jsonb)
+create function treadle.add_arguments(p_options jsonb, p_arguments jsonb)
+  returns jsonb
+  language plpgsql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 9d5fab8a2fc0c75202ba92b0ca22dcb4e95db18d4f67753cd78ae48d9f09f846
+  owner treadle_owner
+  without a comment
 
 -- function treadle.add_attempt_note(p_id uuid, p_token uuid, p_note text)
 create function treadle.add_attempt_note(p_id uuid, p_token uuid, p_note text)
@@ -3873,6 +3889,23 @@ create function treadle.cancel_tasks_where(p_filter jsonb, p_reason text DEFAULT
   with a comment
   grant execute to treadle_operator
 
+-- function treadle.canonical_validation(p_validation jsonb)
+create function treadle.canonical_validation(p_validation jsonb)
+  returns jsonb
+  language sql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 dc4ccbe068ac8397c195a7d003af839a32ece3628c72e388b358b1b46cba6bff
+  owner treadle_owner
+  without a comment
+
+-- function treadle.canonical_validator(p_name text)
+create function treadle.canonical_validator(p_name text)
+  returns text
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 0dd62f7dd0c3825fe350086e54913ad06da56350b98dc6f78f88f43604f8e321
+  owner treadle_owner
+  without a comment
+
 -- function treadle.cap_tasks(p_queue text, p_capped boolean)
 create function treadle.cap_tasks(p_queue text, p_capped boolean)
   returns void
@@ -4369,6 +4402,15 @@ create function treadle.check_work_text(p_name text, p_text text, p_max integer,
   owner treadle_owner
   without a comment
 
+-- function treadle.chosen_priority(p_priority integer, p_tier text, p_urgency integer)
+create function treadle.chosen_priority(p_priority integer, p_tier text, p_urgency integer)
+  returns smallint
+  language plpgsql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 1f468f7d41a1c648044f0ff6ba54e4519eee225428621d2a3e8fe83b2987ce7e
+  owner treadle_owner
+  without a comment
+
 -- function treadle.claim_candidates(p_queue text, p_limit integer, p_now timestamp with time zone)
 create function treadle.claim_candidates(p_queue text, p_limit integer, p_now timestamp with time zone)
   returns TABLE(id uuid, closed_reason text, turn numeric, place bigint)
@@ -4784,7 +4826,7 @@ create function treadle.decide_retry(p_task treadle.tasks, p_class text, p_actio
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 5b2077bac1e64ed224173d4352d16b25b2a9f3141df0af5a0e1d29b06d827591
+  as sha256 d5e6f9dbfdb9fdc61fdc249e25b39f0d6f142b5584c380e6b51618117304ce04
   owner treadle_owner
   without a comment
 
@@ -5154,7 +5196,7 @@ create function treadle.end_attempts(p_rows tid[], p_classes text[], p_reasons t
   returns TABLE(id uuid, status text, retry_at timestamp with time zone)
   language plpgsql volatile security invoker cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 7549adb5fc071639fd982eb8c3de00ab5fd425edbccd74d8d1d3341250a66fe5
+  as sha256 45e9ba685a741a7ebe65465bb4d9f4b217efc3b2151bf1289a5e6ceeccac8083
   owner treadle_owner
   without a comment
 
@@ -5211,7 +5253,7 @@ create function treadle.enqueue_filled_template(p_trigger treadle.triggers, p_fi
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7706cb05630d6fbedb92db1503d756949a7aa1c528a615e0f553da821093fe15
+  as sha256 8a28609050babca7d7ba28227e2ec51c10d94cd0b8d993d87178fa1b585f5fbe
   owner treadle_owner
   without a comment
 
@@ -5230,7 +5272,7 @@ create function treadle.enqueue_task(p_queue text, p_type text, p_spec jsonb DEF
   returns uuid
   language sql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b2a1077cc1fb451f9b5a7910dc3f39b62a2f9b3c00c6eb08df707f3a01202f56
+  as sha256 5df0a128fb16443efb320b08da396b10d614b9f5517f68b7d2f0e42c765dcfac
   owner treadle_owner
   with a comment
   grant execute to treadle_producer
@@ -5840,7 +5882,7 @@ create function treadle.fork_task(p_id uuid, p_from text, p_changes jsonb DEFAUL
   returns uuid
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off
-  as sha256 fcb5fbd55ec5e432579d7f5b5052dc8e0ad776014f3a3dbfba9db1b43c491252
+  as sha256 938f81e132d798713a54fff3cb840df238263a850c87a56e4f114563f0b45135
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -5997,7 +6039,7 @@ create function treadle.heartbeat_tasks(p_ids uuid[], p_tokens uuid[], p_progres
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 938b4986821ba69ba07ea5481bbf52e278815bc976549bd3283fe3382fd6ead7
+  as sha256 e6571742489d4eb23ad74a7e784fdee63623fb1b44f2720e1fe66d3a70f3c8cf
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -6314,7 +6356,7 @@ create function treadle.lock_claim(p_id uuid, p_token uuid)
   returns treadle.tasks
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 785fbdf8d2a68a17347a597f0d50f1f481fe32ad0c9e32dd9ee9908420f1207e
+  as sha256 59723e24a8968f98e729b1523b17f9364d8f9cfc37364a6fa90502e2df79eabd
   owner treadle_owner
   without a comment
 
@@ -6642,6 +6684,15 @@ create function treadle.merge_trigger_settings(p_old treadle.triggers, p_name te
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 59ba33927a67c0f792072b920a3ef079e77b11f3e8fbc26c785554486caf942f
+  owner treadle_owner
+  without a comment
+
+-- function treadle.misspelt_validator(p_name text)
+create function treadle.misspelt_validator(p_name text)
+  returns text
+  language sql immutable security invoker cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 647d5671f46a4a1a1516591b251d2e4ae6332c8f757f8701bb54f80b4de25fd3
   owner treadle_owner
   without a comment
 
@@ -7208,6 +7259,15 @@ create function treadle.previous_attempts(p_id uuid)
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 c9ff297ca24c1e51876818804c44963968b04a660d83faeb178ea31991da50d5
+  owner treadle_owner
+  without a comment
+
+-- function treadle.prioritise_rows(p_ids uuid[], p_priority smallint, p_reason text, p_actor text)
+create function treadle.prioritise_rows(p_ids uuid[], p_priority smallint, p_reason text, p_actor text)
+  returns uuid[]
+  language plpgsql volatile security invoker cost 100
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 18dbf2196fc67f4c4c31a6f2a5d8e0bf2f9e838fc49e5a98e1484559da5bc2ab
   owner treadle_owner
   without a comment
 
@@ -8089,6 +8149,14 @@ create function treadle.renew_trigger_listener()
   owner treadle_owner
   without a comment
 
+-- function treadle.renewed_lease(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
+create function treadle.renewed_lease(p_task treadle.tasks, p_agent treadle.agents, p_now timestamp with time zone)
+  returns timestamp with time zone
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 84d2727ce44c056f2ccf94b4adcfe9fba5b157a6520c507db8fe0de151d04fe3
+  owner treadle_owner
+  without a comment
+
 -- function treadle.reopen_gates()
 create function treadle.reopen_gates()
   returns integer
@@ -8337,7 +8405,7 @@ create function treadle.restart_task(p_task treadle.tasks, p_changes jsonb, p_ru
   returns text
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 515d721c11b56d9f8a87cebd648109c90cc2197013825cf62449a26e48af6833
+  as sha256 7f27af168543f1dc0c2c26a0bcf6e9567554be47b3749d2122c7b39e0e2479c4
   owner treadle_owner
   without a comment
 
@@ -8582,6 +8650,17 @@ create function treadle.run_start_at(p_schedule treadle.schedules, p_nominal tim
   owner treadle_owner
   without a comment
 
+-- function treadle.run_time(p_task treadle.tasks, p_now timestamp with time zone)
+create function treadle.run_time(p_task treadle.tasks, p_now timestamp with time zone)
+  returns interval
+  language sql stable security definer cost 100
+  set search_path=pg_catalog, pg_temp
+  as sha256 965108c17baeda636c5520622b78770ede537ea68b1f4b2e9479f8ab03451916
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+
 -- function treadle.satisfy_dependencies(p_ids uuid[], p_end text, p_now timestamp with time zone)
 create function treadle.satisfy_dependencies(p_ids uuid[], p_end text, p_now timestamp with time zone)
   returns void
@@ -8680,6 +8759,27 @@ create function treadle.set_concurrency_limit(p_key text, p_max integer, p_actor
   language plpgsql volatile security definer cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 008efe5ce31ad3879954f4c7a39671efd28611319163c5db39229327b6759dc5
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+
+-- function treadle.set_priority(p_ids uuid[], p_priority integer, p_tier text, p_urgency integer, p_reason text, p_actor text)
+create function treadle.set_priority(p_ids uuid[], p_priority integer DEFAULT NULL::integer, p_tier text DEFAULT NULL::text, p_urgency integer DEFAULT NULL::integer, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text)
+  returns TABLE(id uuid, verdict text, priority smallint)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp, jit=off, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
+  as sha256 38faac254749dff95e30cfadc4ff42391633df1e4e39a6347d49ae33d8d097f1
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+
+-- function treadle.set_priority_where(p_filter jsonb, p_priority integer, p_tier text, p_urgency integer, p_reason text, p_actor text, p_dry_run boolean, p_limit integer)
+create function treadle.set_priority_where(p_filter jsonb, p_priority integer DEFAULT NULL::integer, p_tier text DEFAULT NULL::text, p_urgency integer DEFAULT NULL::integer, p_reason text DEFAULT NULL::text, p_actor text DEFAULT NULL::text, p_dry_run boolean DEFAULT false, p_limit integer DEFAULT 10000)
+  returns TABLE(queue text, type text, status text, verdict text, why text, tasks bigint)
+  language plpgsql volatile security definer cost 100 rows 1000
+  set search_path=pg_catalog, pg_temp
+  as sha256 0c82bf456418c1200a923b6c97c5f0e829eefe4afdf7fd7ece5dd85f968b09dc
   owner treadle_owner
   with a comment
   grant execute to treadle_operator
@@ -8803,7 +8903,7 @@ create function treadle.start_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 7dd84b815d48eee08229caa6feaa84d3565bdda2aa2dde1ce23bf09c55657f27
+  as sha256 f8e1601c3176402edd1d9aa82e40597875bb5cc0054e6d5e8edfd1824343f723
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -8926,7 +9026,7 @@ create function treadle.suspend_claim(p_task treadle.tasks, p_status text, p_unm
   returns void
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 b331d5666789d33d0f15b348996e13b3d2af41d193ec39abdd34f746e8fd717c
+  as sha256 f9358cebf923d1dd06bc24e43c27c3cd48b0229d8194db8bc87e38a4251f714c
   owner treadle_owner
   without a comment
 
@@ -9315,7 +9415,7 @@ create function treadle.validate_tasks(p_ids uuid[], p_tokens uuid[])
   returns TABLE(id uuid, verdict text)
   language plpgsql volatile security definer cost 100 rows 1000
   set search_path=pg_catalog, pg_temp, jit=off, plan_cache_mode=force_generic_plan, enable_seqscan=off, enable_hashjoin=off, enable_mergejoin=off
-  as sha256 85c5221bcaef371f2158c7504bdf95a8c9dfa27969b7640074c35ecb08886aab
+  as sha256 fc8e84f9cefbe05d98d8348b5055127309b1f441e4bacdd203335c992fefc6c4
   owner treadle_owner
   with a comment
   grant execute to treadle_worker
@@ -9325,7 +9425,7 @@ create function treadle.validator_problem(p_settings jsonb)
   returns text
   language plpgsql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 7f3ce318b24e0477ea362f162c24c8f86595382eda90e68c32099fd83984b78a
+  as sha256 b021f452f7c4c8c5c2cf09f957a963550800964ffd3d530384b882deb868ffda
   owner treadle_owner
   without a comment
 
@@ -9337,6 +9437,18 @@ create function treadle.value_problem(p_schema jsonb, p_value jsonb, p_path text
   as sha256 688e2c4f48e37b4d8c25a446a975a99224de2fc55bdc1f9ff5ae8cc9d16f8506
   owner treadle_owner
   without a comment
+
+-- function treadle.view_clock()
+create function treadle.view_clock()
+  returns timestamp with time zone
+  language sql stable parallel safe security invoker cost 100
+  as sha256 cf7237300a72841bf8f603f09bee55c428662ecd701809f1e32f071eb41a1a8a
+  owner treadle_owner
+  with a comment
+  grant execute to treadle_observer
+  grant execute to treadle_operator
+  grant execute to treadle_producer
+  grant execute to treadle_worker
 
 -- function treadle.visible_dags(p_queues text[], p_project uuid, p_agent text)
 create function treadle.visible_dags(p_queues text[], p_project uuid, p_agent text)
@@ -9364,6 +9476,14 @@ create function treadle.wait_answer(p_wait treadle.waits)
   language sql stable security invoker cost 100
   set search_path=pg_catalog, pg_temp
   as sha256 0e4ea803047a3d5188aa5c111d97ebeafb69cf5f076e15bf56ca84d9d1a6219b
+  owner treadle_owner
+  without a comment
+
+-- function treadle.waiting_states()
+create function treadle.waiting_states()
+  returns text[]
+  language sql immutable parallel safe security invoker cost 100
+  as sha256 c501c183af8fb017caf25b75e66688555f22a1d5814ab34160f3c49a131bbe6b
   owner treadle_owner
   without a comment
 

@@ -32,6 +32,7 @@ create table treadle.tasks (
   priority         smallint not null default 50,
   attempt          smallint not null default 0,
   max_attempts     smallint not null default 3,
+  earlier_attempts smallint not null default 0,
   rate_limits      smallint not null default 0,
   critical_path    smallint not null default 0,
   durable          boolean not null default false,
@@ -122,6 +123,10 @@ comment on column treadle.tasks.blocked_count is 'Number of unmet dependencies.'
 comment on column treadle.tasks.priority is '0 (critical) to 100 (background).';
 comment on column treadle.tasks.attempt is
 'Attempts so far; claims that were released, suspended or rate limited do not count.';
+comment on column treadle.tasks.max_attempts is
+'Number of attempts after which it is dead-lettered, those of earlier rounds included.';
+comment on column treadle.tasks.earlier_attempts is
+'Attempts before the last restart by a person; without them max_attempts is what it was given.';
 comment on column treadle.tasks.rate_limits is
 'Attempts that did not count because of a rate limit.';
 comment on column treadle.tasks.critical_path is

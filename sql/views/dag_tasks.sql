@@ -31,13 +31,11 @@ select
   tasks.retry_at,
   round(
     extract(
-      epoch from coalesce(tasks.claimed_at, tasks.completed_at, clock_timestamp())
-      - tasks.created_at
+      epoch from coalesce(tasks.completed_at, treadle.view_clock()) - tasks.created_at
+      - coalesce(treadle.run_time(tasks, treadle.view_clock()), '0')
     ), 3
   ) as wait_s,
-  round(
-    extract(epoch from coalesce(tasks.completed_at, clock_timestamp()) - tasks.started_at), 3
-  ) as run_s,
+  round(extract(epoch from treadle.run_time(tasks, treadle.view_clock())), 3) as run_s,
   tasks.cost_usd,
   tasks.failure_class,
   tasks.failure_reason,
@@ -86,8 +84,10 @@ comment on column treadle.dag_tasks.started_at is 'When the handler started; nul
 comment on column treadle.dag_tasks.completed_at is 'When the task ended; null while it is open.';
 comment on column treadle.dag_tasks.run_at is 'The task does not start before this time.';
 comment on column treadle.dag_tasks.retry_at is 'When the next attempt may start.';
-comment on column treadle.dag_tasks.wait_s is 'Seconds from creation to the claim.';
-comment on column treadle.dag_tasks.run_s is 'Seconds from start to end, or until now.';
+comment on column treadle.dag_tasks.wait_s is
+'Seconds so far, from creation to the end, in which no handler ran.';
+comment on column treadle.dag_tasks.run_s is
+'Seconds so far in which a handler ran, over all attempts; null if none has started.';
 comment on column treadle.dag_tasks.cost_usd is 'What it has cost, in dollars.';
 comment on column treadle.dag_tasks.failure_class is 'Class of the last failure.';
 comment on column treadle.dag_tasks.failure_reason is 'Text of the last failure.';

@@ -40,6 +40,8 @@ select
       where
         spend.task_id = tasks.id
         and spend.attempt = tasks.attempt
+        -- A suspended attempt had the same number.
+        and spend.at >= coalesce(tasks.claimed_at, tasks.started_at)
         and spend.model is not null
       order by spend.at desc
       limit 1
@@ -64,7 +66,8 @@ comment on column treadle.dispatch_log.claimed_at is 'When the attempt was claim
 comment on column treadle.dispatch_log.started_at is
 'When the handler started; null if it has not.';
 comment on column treadle.dispatch_log.ended_at is 'When the attempt ended; null while it runs.';
-comment on column treadle.dispatch_log.outcome is 'How the attempt ended; null while it runs.';
+comment on column treadle.dispatch_log.outcome is
+'How the attempt ended; the state of the task while it runs.';
 comment on column treadle.dispatch_log.class is 'Failure class.';
 comment on column treadle.dispatch_log.reason is 'Text of the failure.';
 comment on column treadle.dispatch_log.error is 'Full error text, such as a traceback.';

@@ -10,7 +10,7 @@ select
   coalesce(live.retrying, 0) as retrying,
   coalesce(dead.letters, 0) as dead_letters,
   live.oldest_ready_at,
-  clock_timestamp() - live.oldest_ready_at as oldest_ready_age,
+  treadle.view_clock() - live.oldest_ready_at as oldest_ready_age,
   coalesce(ended.completed, 0) as completed_5m,
   round(coalesce(ended.completed, 0) / 300.0, 2) as completed_per_s,
   coalesce(failed.attempts, 0) as failed_attempts_5m,
@@ -35,16 +35,26 @@ left join lateral (
   select
     count(*) as completed,
     percentile_cont(0.5) within group (
-      order by extract(epoch from tasks.claimed_at - tasks.created_at)
+      order by extract(epoch from tasks.completed_at - tasks.created_at - spent.run)
     )::numeric(12, 3) as wait_p50_s,
     percentile_cont(0.5) within group (
-      order by extract(epoch from tasks.completed_at - tasks.started_at)
+      order by extract(epoch from spent.run)
     )::numeric(12, 3) as run_p50_s
   from treadle.tasks
+  cross join
+    lateral (
+      select
+      -- Most tasks have one attempt, which is on the row.
+        case
+          when tasks.attempt > 1 or tasks.rate_limits > 0 or tasks.durable
+            then treadle.run_time(tasks, tasks.completed_at)
+          else tasks.completed_at - tasks.started_at
+        end as run
+    ) as spent
   where
     tasks.queue = queues.name
     and tasks.status = 'completed'
-    and tasks.completed_at > clock_timestamp() - interval '5 minutes'
+    and tasks.completed_at > treadle.view_clock() - interval '5 minutes'
 ) as ended on true
 left join lateral (
   select count(*) as attempts
@@ -53,7 +63,7 @@ left join lateral (
   where
     tasks.queue = queues.name
     and attempts.outcome = 'failed'
-    and attempts.ended_at > clock_timestamp() - interval '5 minutes'
+    and attempts.ended_at > treadle.view_clock() - interval '5 minutes'
 ) as failed on true
 left join lateral (
   select count(*) as letters
@@ -79,9 +89,9 @@ comment on column treadle.queue_health.completed_per_s is
 comment on column treadle.queue_health.failed_attempts_5m is
 'Attempts that failed in the last five minutes.';
 comment on column treadle.queue_health.wait_p50_s is
-'Median seconds from creation to claim, over five minutes.';
+'Median seconds in which no handler ran, of tasks completed in the last five minutes.';
 comment on column treadle.queue_health.run_p50_s is
-'Median seconds from start to end, over five minutes.';
+'Median seconds in which a handler ran, of tasks completed in the last five minutes.';
 comment on column treadle.queue_health.depth is 'Tasks that are not claimed and have not ended.';
 comment on column treadle.queue_health.max_depth is 'How many tasks may wait; null for no limit.';
 comment on column treadle.queue_health.fair is 'Whether projects share the queue fairly.';

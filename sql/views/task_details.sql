@@ -9,7 +9,7 @@ select
   tasks.title,
   tasks.status,
   tasks.priority,
-  round((tasks.rank - treadle.ageing_offset(lanes.ageing, now())) / 1000000.0, 3)
+  round((tasks.rank - treadle.ageing_offset(lanes.ageing, treadle.view_clock())) / 1000000.0, 3)
     as effective_priority,
   ((lanes.ageing - lanes.urgency) / 1000000.0)::numeric(10, 6) as ageing_rate,
   tasks.critical_path,
@@ -105,6 +105,13 @@ select
   tasks.created_at,
   tasks.completed_at,
   tasks.completed_by,
+  round(
+    extract(
+      epoch from coalesce(tasks.completed_at, treadle.view_clock()) - tasks.created_at
+      - coalesce(treadle.run_time(tasks, treadle.view_clock()), '0')
+    ), 3
+  ) as wait_s,
+  round(extract(epoch from treadle.run_time(tasks, treadle.view_clock())), 3) as run_s,
   tasks.cost_usd,
   tasks.max_cost_usd,
   (
@@ -205,6 +212,10 @@ comment on column treadle.task_details.created_at is 'When it was created.';
 comment on column treadle.task_details.completed_at is
 'When the task ended; null while it is open.';
 comment on column treadle.task_details.completed_by is 'Agent that completed it.';
+comment on column treadle.task_details.wait_s is
+'Seconds so far, from creation to the end, in which no handler ran.';
+comment on column treadle.task_details.run_s is
+'Seconds so far in which a handler ran, over all attempts; null if none has started.';
 comment on column treadle.task_details.cost_usd is 'What it has cost, in dollars.';
 comment on column treadle.task_details.max_cost_usd is 'What the task may cost, in dollars.';
 comment on column treadle.task_details.reserved_usd is 'Dollars reserved for it.';

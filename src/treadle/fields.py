@@ -349,6 +349,12 @@ class TaskState(TypedDict):
         datetime, Field("When the task ended, whatever the outcome.", flags="list")
     ]
     completed_by: Annotated[str, Field("Agent that completed the task.")]
+    wait_s: Annotated[
+        float, Field("Time so far in which no handler ran, in seconds.", flags="always")
+    ]
+    run_s: Annotated[
+        float, Field("Time so far in which a handler ran, over all attempts, in seconds.")
+    ]
     cost_usd: Annotated[float, Field("Cost so far, in US dollars.", flags="list always")]
     reserved_usd: Annotated[
         float, Field("Money reserved for the current attempt, in US dollars.", flags="always")
@@ -377,6 +383,13 @@ def settable_fields() -> tuple[Field, ...]:
 def editable_fields() -> tuple[Field, ...]:
     """The fields that may change when a dead letter is retried or a task is forked."""
     return tuple(field for field in settable_fields() if field.has("edit"))
+
+
+def priority_fields() -> tuple[Field, ...]:
+    """The three scales of a priority; a caller gives one of them."""
+    return tuple(
+        field for field in settable_fields() if field.name in ("priority", "tier", "urgency")
+    )
 
 
 def engine_fields() -> tuple[Field, ...]:

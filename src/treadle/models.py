@@ -153,6 +153,15 @@ class BulkCount:
 
 
 @dataclass(frozen=True, slots=True)
+class Prioritised:
+    """What became of a task whose priority was to change, and the priority that it has now."""
+
+    id: UUID
+    verdict: str
+    priority: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ExpiredWait:
     """An expired wait; `problem` is set if its row could not be processed."""
 

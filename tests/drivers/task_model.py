@@ -25,6 +25,7 @@ class Task:
     status: str
     due: int | None = None
     attempt: int = 0
+    earlier_attempts: int = 0
     agent: str | None = None
     token: UUID | None = None
     last_token: UUID | None = None
@@ -117,10 +118,11 @@ class Task:
         """Whether retry_task accepts the task."""
         return self.status in ("dead_lettered", "cancelled", "retrying")
 
-    def retry(self, rounds: int = 3) -> None:
-        """An operator retries the task."""
+    def retry(self) -> None:
+        """An operator retries the task: it gets as many attempts again."""
         self.status, self.due, self.last_token = "ready", None, None
-        self.max_attempts = self.attempt + rounds
+        self.max_attempts += self.attempt - self.earlier_attempts
+        self.earlier_attempts = self.attempt
 
     def holds_key(self) -> bool:
         """Whether its key is in use."""

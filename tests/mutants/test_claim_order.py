@@ -8,6 +8,7 @@ from tests.drivers.mutants import Killers, Mutant
 
 each = Killers("claims.test_claim_each")
 order = Killers("claims.test_claim_order")
+priorities = Killers("tasks.test_set_priority")
 shares = Killers("claims.test_fair_shares")
 critical = Killers("dags.test_critical_path")
 deadlines = Killers("tasks.test_deadlines")
@@ -83,6 +84,25 @@ MUTANTS = {
         "restart_task",
         {"    rank = v_new.rank,": "    rank = v_new.rank + tasks.critical_path * 1000000,"},
         critical.test_a_retried_task_keeps_it,
+    ),
+    "a priority that claims do not follow": Mutant(
+        "prioritise_rows",
+        {
+            "rank = tasks.rank + (p_priority - waiting.priority) * 1000000::bigint": (
+                "rank = tasks.rank"
+            )
+        },
+        priorities.test_claims_follow_a_priority_that_was_raised_or_lowered,
+    ),
+    "a priority for what runs": Mutant(
+        "prioritise_rows",
+        {"tasks.status = any (treadle.waiting_states()) and ": ""},
+        priorities.test_what_does_not_wait_is_left_alone_with_a_verdict,
+    ),
+    "a priority without a lock": Mutant(
+        "set_priority",
+        {"  perform treadle.lock_tasks(p_ids);\n": ""},
+        priorities.test_a_task_that_is_claimed_in_the_meantime_keeps_its_rank,
     ),
     "turns without dice": Mutant(
         "fair_shares",

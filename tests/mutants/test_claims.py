@@ -30,6 +30,7 @@ waking = Killers("claims.test_waking")
 wrong_clock = Killers("claims.test_wrong_clock")
 dag_cancel = Killers("dags.test_dag_cancel")
 cancel = Killers("tasks.test_cancel")
+figures = Killers("tasks.test_figures")
 idempotency = Killers("tasks.test_idempotency")
 promoter = Killers("tasks.test_promoter")
 states = Killers("tasks.test_states")
@@ -42,6 +43,39 @@ NO_TOKEN = "and tasks.claim_token is not null"
 
 
 MUTANTS = {
+    "a late result whose run counts twice": Mutant(
+        "run_time",
+        {"(select max(attempts.ended_at)": "(select min(attempts.claimed_at)"},
+        lambda driver: figures.test_a_result_that_comes_late_counts_its_run_once(
+            driver, figures.create_task(driver)
+        ),
+    ),
+    "a claim that expired and counts as run": Mutant(
+        "end_attempts",
+        {"when ended.reason = 'handler'": "when true"},
+        lambda driver: figures.test_a_claim_that_was_never_started_has_not_run(
+            driver, figures.create_task(driver)
+        ),
+    ),
+    "a suspended attempt without its model": Mutant(
+        "suspend_claim",
+        {"then treadle.attempt_model(p_task)": "then null"},
+        lambda driver: figures.test_waits_and_runs_add_up_over_a_question_a_retry_and_a_completion(
+            driver, figures.create_task(driver)
+        ),
+    ),
+    "a first step that keeps the time to start": Mutant(
+        "renewed_lease",
+        {"p_task.started_at is not null": "true"},
+        lambda driver: leases.test_every_sign_of_life_leaves_a_lease_of_three_heartbeats(
+            driver, "step"
+        ),
+    ),
+    "a lease that a heartbeat shortens": Mutant(
+        "renewed_lease",
+        {"p_task.started_at is not null": "false"},
+        leases.test_a_heartbeat_does_not_shorten_a_longer_lease,
+    ),
     "complete without the token": Mutant(
         "complete_tasks",
         {"claim.token = tasks.claim_token\n": "tasks.claim_token is not null\n"},

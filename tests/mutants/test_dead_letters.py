@@ -9,6 +9,7 @@ from tests.drivers.mutants import FAILED, Killers, Mutant
 edits = Killers("dead_letters.test_review_edits")
 filters = Killers("dead_letters.test_review_filters")
 groups = Killers("dead_letters.test_review_groups")
+resolutions = Killers("dead_letters.test_resolutions")
 races = Killers("dead_letters.test_review_races")
 reviews = Killers("dead_letters.test_reviews")
 
@@ -142,6 +143,18 @@ MUTANTS = {
         "restart_task",
         {"tasks.inputs - treadle.edited_arguments(p_changes)": "tasks.inputs"},
         edits.test_an_argument_that_is_edited_is_no_longer_taken_from_another_task,
+    ),
+    "attempts that grow with each retry": Mutant(
+        "restart_task",
+        {"p_task.max_attempts - p_task.earlier_attempts": "p_task.max_attempts"},
+        lambda driver: resolutions.test_every_retry_gives_the_attempts_that_the_task_was_given(
+            driver, "retry_task"
+        ),
+    ),
+    "attempts of the type": Mutant(
+        "restart_task",
+        {"p_task.max_attempts - p_task.earlier_attempts": "null"},
+        resolutions.test_a_cancelled_task_comes_back_with_its_own_attempts,
     ),
     "ids that make a group each": Mutant(
         "error_pattern",

@@ -13,6 +13,11 @@ results = Killers("tasks.test_take_results")
 pytestmark = pytest.mark.mutant
 
 MUTANTS = {
+    "an option that an argument replaces": Mutant(
+        "add_arguments",
+        {"    if found then": "    if false then"},
+        options.test_an_option_of_enqueue_task_is_not_given_as_an_argument_too,
+    ),
     "a field that is set where it cannot be": Mutant(
         "check_options",
         {"v_rule is null or not v_rule -> 'uses' ? p_use": "false"},

@@ -93,6 +93,22 @@ MUTANTS = {
         {"where held.bare) as bare": "where false) as bare"},
         reports.test_in_a_batch_only_those_without_a_report_are_left,
     ),
+    "a misspelt validator that is let through": Mutant(
+        "validator_problem",
+        {"when treadle.misspelt_validator(v_name) is not null": "when false"},
+        lambda driver: validation.test_validators_that_could_not_be_called_are_refused(
+            driver, [{"validator": "regexp", "pattern": "x"}], "did you mean regex?"
+        ),
+        WRONG,
+    ),
+    "letters that cannot be swapped": Mutant(
+        "edit_distance",
+        {"v_at > 1 and v_to > 1": "false"},
+        lambda driver: validation.test_validators_that_could_not_be_called_are_refused(
+            driver, [{"validator": "rgeex", "pattern": "x"}], "did you mean regex?"
+        ),
+        WRONG,
+    ),
     "one completion that is let through": Mutant(
         "complete_task",
         {"if v_verdict = 'report_required'": "if false"},

@@ -154,6 +154,22 @@ def test_a_migration_calls_no_function_of_treadle_but_uuidv7() -> None:
     assert calls == set()
 
 
+def test_a_view_reads_no_clock_but_that_of_treadle() -> None:
+    """Tests set that one, and a view must not contradict the functions."""
+    clocks = re.compile(
+        r"\b(now|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday)\s*\("
+        r"|\b(current_timestamp|localtimestamp|current_date|current_time|localtime)\b"
+        r"|\btreadle\.clock\(|'now'"
+    )
+    wrong = [
+        (path.name, found[0])
+        for path in sorted((tree.ROOT / "sql" / "views").glob("*.sql"))
+        for found in clocks.finditer(re.sub(r"--[^\n]*", "", path.read_text()))
+    ]
+
+    assert wrong == [], "views use treadle.view_clock()"
+
+
 def test_a_function_has_one_file_and_one_signature() -> None:
     made = [name for path in tree.functions() for name in functions_in(path.read_text())]
 

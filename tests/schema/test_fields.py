@@ -225,6 +225,105 @@ def test_what_is_set_on_a_task_is_shown(conn: Conn, field: Field) -> None:
     assert_shown(field, row, given[field.wire])
 
 
+def by_enqueue_task(conn: Conn, task: dict[str, Any]) -> UUID:
+    query = "select treadle.enqueue_task('default', 'code', p_options => %s)"
+    made: UUID = one(conn, query, Jsonb(task))
+    return made
+
+
+def by_enqueue_batch(conn: Conn, task: dict[str, Any]) -> UUID:
+    query = "select id from treadle.enqueue_batch('default', 'code', array['{}'::jsonb], %s)"
+    made: UUID = one(conn, query, Jsonb(task))
+    return made
+
+
+def by_enqueue_tasks(conn: Conn, task: dict[str, Any]) -> UUID:
+    return enqueue(conn, **task)
+
+
+def by_create_dag(conn: Conn, task: dict[str, Any]) -> UUID:
+    return create_dag(conn, **task)
+
+
+def by_add_tasks(conn: Conn, task: dict[str, Any]) -> UUID:
+    dag = one(conn, "select treadle.open_dag('d')")
+    nodes = Jsonb([{"name": "n", "type": "code", **task}])
+    made: UUID = one(conn, "select id from treadle.add_tasks(%s, %s)", dag, nodes)
+    return made
+
+
+def by_spawn_tasks(conn: Conn, task: dict[str, Any]) -> UUID:
+    parent, token = enqueue(conn, priority=0), uuid4()
+    claim = "select id from treadle.claim_tasks('a', array['default'], null, 1, true, %s)"
+    assert one(conn, claim, token) == parent
+    nodes = Jsonb([{"type": "code", **task}])
+    query = "select id from treadle.spawn_tasks(%s, %s, 'split', %s)"
+    made: UUID = one(conn, query, parent, token, nodes)
+    return made
+
+
+def by_schedule(conn: Conn, task: dict[str, Any]) -> UUID:
+    settings = Jsonb({"cron": "0 2 * * *", "task": {"type": "code", **task}})
+    one(conn, "select treadle.define_schedule('s', %s)", settings)
+    made: UUID = one(conn, "select task_id from treadle.run_schedule('s')")
+    return made
+
+
+def by_trigger(conn: Conn, task: dict[str, Any]) -> UUID:
+    settings = Jsonb({"on": "app.done", "task": {"type": "code", **task}})
+    one(conn, "select id from treadle.define_trigger('t', %s)", settings)
+    event = one(conn, "select treadle.emit_event('app.done', '{}')")
+    made: UUID = one(conn, "select task_id from treadle.fire_trigger('t', %s)", event)
+    assert made is not None
+    return made
+
+
+WAYS: list[Callable[[Conn, dict[str, Any]], UUID]] = [
+    *(by_enqueue_task, by_enqueue_batch, by_enqueue_tasks, by_create_dag),
+    *(by_add_tasks, by_spawn_tasks, by_schedule, by_trigger),
+]
+# Fields that are not shown: what they are given, and where their effect is seen.
+EFFECTS: dict[str, tuple[Any, str, Any]] = {
+    "urgency": (8, "priority", 25),
+    "tier": ("high", "priority", 20),
+    "delay_s": (60, "run_at", None),
+    "hold": (True, "status", "created"),
+    "project": ("p", "project_id", None),
+    "dedupe": (True, "idempotency_key", None),
+    "concurrency_limit": (3, "concurrency_key", "k"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_no_option_that_is_accepted_is_ignored(
+    conn: Conn, way: Callable[[Conn, dict[str, Any]], UUID]
+) -> None:
+    first = enqueue(conn, priority=100)
+    effects = {**EFFECTS, "after": ([str(first)], "depends_on", [first])}
+    values = {**examples(conn, "task"), **{name: each[0] for name, each in effects.items()}}
+    taken, refusals = set(), {}
+    for field in FIELDS:
+        given = {**beside(field), field.wire: values[field.wire]}
+        # The task is undone, so that the next one with this key is new.
+        with conn.transaction(force_rollback=True):
+            try:
+                with conn.transaction():
+                    task_id = way(conn, given)
+            except psycopg.Error as error:
+                refusals[field.wire] = error.sqlstate
+                continue
+            row = details(conn, task_id)
+            taken.add(field.wire)
+            if field.wire not in effects:
+                assert_shown(field, row, values[field.wire])
+                continue
+            _, shown, effect = effects[field.wire]
+            assert row[shown] is not None if effect is None else row[shown] == effect, field.wire
+
+    assert set(refusals.values()) <= {"TR001"}, refusals
+    assert taken >= {"priority", "tier", "urgency", "validation", "retry", "tags"}
+
+
 @pytest.mark.parametrize("field", [each for each in SHOWN if "node" in uses_of(each)], ids=label)
 def test_what_is_set_on_a_node_is_shown(conn: Conn, field: Field) -> None:
     given = examples(conn, "node")

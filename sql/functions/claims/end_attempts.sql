@@ -83,15 +83,17 @@ volatile
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_policy jsonb := treadle.retry_policy(
+  v_policy  jsonb := treadle.retry_policy(
     p_task.queue, p_task.type, (treadle.options_of(p_task)).retry
   );
-  v_class  jsonb := to_jsonb(p_class);
+  v_class   jsonb := to_jsonb(p_class);
+  -- Counted since a person restarted the task last.
+  v_attempt integer := p_task.attempt - p_task.earlier_attempts;
 begin
   refunded := p_class = 'rate_limit'
     and p_action is distinct from 'fail'
     and p_task.rate_limits < (v_policy ->> 'max_rate_limits')::integer;
-  poison_pill := (v_policy ->> 'poison')::boolean and not refunded and p_task.attempt >= 3 and (
+  poison_pill := (v_policy ->> 'poison')::boolean and not refunded and v_attempt >= 3 and (
     select count(*) >= 3 and count(distinct tried.agent_id) >= 2
     from (
       select attempts.agent_id
@@ -99,12 +101,7 @@ begin
       where
         attempts.task_id = p_task.id and attempts.outcome = 'failed'
         and attempts.class <> 'unavailable'
-        -- Since a person retried it last.
-        and attempts.ended_at > all (
-          select dead_letters.resolved_at
-          from treadle.dead_letters
-          where dead_letters.task_id = p_task.id and dead_letters.resolution is not null
-        )
+        and attempts.attempt > p_task.earlier_attempts
       union all
       select p_task.agent_id where p_class <> 'unavailable'
     ) as tried
@@ -114,7 +111,7 @@ begin
   delay_s := case
     when p_retry_after >= 0 then least(p_retry_after, 2592000)
     when p_class = 'rate_limit' then 60
-    else treadle.retry_delay(v_policy, p_task.attempt)
+    else treadle.retry_delay(v_policy, v_attempt)
   end;
   next := case
     when p_action = 'cancel' then 'cancelled'
@@ -307,7 +304,11 @@ declare
 begin
   select array_agg(
     row(
-      tasks.ctid, tasks.id, tasks.claim_token, tasks.agent_id, tasks.claimed_at, tasks.started_at,
+      tasks.ctid, tasks.id, tasks.claim_token, tasks.agent_id, tasks.claimed_at,
+      -- A handler that fails at once has run, although its start was not reported.
+      case when ended.reason = 'handler' then coalesce(tasks.started_at, tasks.claimed_at)
+        else tasks.started_at
+      end,
       tasks.attempt, tasks.cost_usd, ended.class, ended.reason, left(ended.error, 20000),
       judged.next, judged.delay_s, judged.poison_pill, judged.refunded,
       case

@@ -46,7 +46,7 @@ begin
     heartbeat_at = case when tasks.started_at is null then tasks.heartbeat_at else v_now end,
     lease_until = case
       when tasks.started_at is null then tasks.lease_until
-      else greatest(tasks.lease_until, v_now + treadle.lease_duration(agents, true))
+      else treadle.renewed_lease(tasks, agents, v_now)
     end,
     progress = coalesce(held.progress, tasks.progress)
   from held, treadle.agents

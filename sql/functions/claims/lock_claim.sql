@@ -17,6 +17,24 @@ return pg_catalog.make_interval(
   secs => case when p_started then 3 * p_agent.heartbeat_s else p_agent.claim_ttl_s end
 );
 
+-- renewed_lease: return when the lease of a task ends that has been heard of now.
+--
+-- This is the only rule for tasks that run or validate. A longer lease that a task already runs
+-- under, such as that of a push agent, is kept; the time that it had to start is not.
+create or replace function treadle.renewed_lease(
+  p_task   treadle.tasks,
+  p_agent  treadle.agents,
+  p_now    timestamptz
+)
+returns timestamptz
+language sql
+immutable
+parallel safe
+return greatest(
+  case when p_task.started_at is not null then p_task.lease_until end,
+  p_now + treadle.lease_duration(p_agent, true)
+);
+
 create or replace function treadle.lock_claim(p_id uuid, p_token uuid)
 returns treadle.tasks
 language plpgsql
@@ -42,7 +60,7 @@ begin
 
   update treadle.tasks
   set
-    lease_until = greatest(tasks.lease_until, v_now + treadle.lease_duration(agents, true)),
+    lease_until = treadle.renewed_lease(tasks, agents, v_now),
     heartbeat_at = v_now,
     started_at = coalesce(tasks.started_at, v_now),
     status = case when tasks.status = 'claimed' then 'running' else tasks.status end

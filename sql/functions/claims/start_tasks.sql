@@ -37,7 +37,7 @@ begin
       status = 'running',
       started_at = v_now,
       heartbeat_at = v_now,
-      lease_until = v_now + treadle.lease_duration(agents, true)
+      lease_until = treadle.renewed_lease(tasks, agents, v_now)
     from treadle.agents
     where
       -- By id, not by ctid: a row that changed while its lock was waited for has a new ctid.

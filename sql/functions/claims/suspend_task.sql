@@ -71,12 +71,17 @@ declare
 begin
   insert into treadle.attempts (
     task_id, claim_token, attempt, agent_id, claimed_at, started_at, ended_at, outcome, reason,
-    cost_usd
+    cost_usd, model
   )
   values (
     p_task.id, p_task.claim_token, p_task.attempt, p_task.agent_id, p_task.claimed_at,
     p_task.started_at, p_now, 'suspended', p_status,
-    treadle.attempt_cost(p_task.id, p_task.cost_usd)
+    treadle.attempt_cost(p_task.id, p_task.cost_usd),
+    case
+      when p_task.cost_usd > 0
+        or treadle.has_requirements(p_task, treadle.types_with_requirements())
+        then treadle.attempt_model(p_task)
+    end
   );
 
   update treadle.tasks

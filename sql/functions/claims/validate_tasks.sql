@@ -41,7 +41,7 @@ begin
       status = 'validating',
       started_at = coalesce(tasks.started_at, tasks.claimed_at),
       heartbeat_at = v_now,
-      lease_until = greatest(tasks.lease_until, v_now + treadle.lease_duration(agents, true))
+      lease_until = treadle.renewed_lease(tasks, agents, v_now)
     from treadle.agents
     where
       -- By id, not by ctid: a row that changed while its lock was waited for has a new ctid.

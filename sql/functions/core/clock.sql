@@ -32,5 +32,20 @@ return pg_catalog.clock_timestamp();
 
 comment on function treadle.clock() is 'The current time for leases, retries and ageing.';
 
+-- view_clock: the same clock for views.
+--
+-- Stable: a view with a volatile function cannot be merged into the query that reads it, and a
+-- condition with one cannot use an index.
+create or replace function treadle.view_clock()
+returns timestamptz
+language sql
+stable
+parallel safe
+return treadle.clock();
+
+comment on function treadle.view_clock() is 'Internal: treadle.clock() for views.';
+
 grant execute on function treadle.clock() to
+treadle_producer, treadle_worker, treadle_observer, treadle_operator;
+grant execute on function treadle.view_clock() to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;

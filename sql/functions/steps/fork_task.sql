@@ -93,8 +93,7 @@ begin
   v_new.critical_path := 0;
   v_new.run_at := null;
   v_new.delayed_at := null;
-  -- Each retry by a person has added to it.
-  v_new.max_attempts := least(v_task.max_attempts, 1000);
+  v_new.max_attempts := v_task.max_attempts - v_task.earlier_attempts;
   v_spec := treadle.edit_spec(v_task.spec, v_changes);
   v_new.inputs := nullif(v_task.inputs - treadle.edited_arguments(v_changes), '{}');
   v_rest := treadle.options_of(v_task);

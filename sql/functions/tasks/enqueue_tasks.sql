@@ -282,14 +282,43 @@ $$;
 comment on function treadle.enqueue_tasks(jsonb) is
 'Enqueue tasks given as a JSON array; returns one id for each, in order.';
 
+-- add_arguments: return options with those that were given as arguments; none may be given twice.
+--
+-- Raises:      TR001 invalid argument.
+create or replace function treadle.add_arguments(p_options jsonb, p_arguments jsonb)
+returns jsonb
+language plpgsql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_twice text;
+begin
+  if p_options <> '{}' then
+    select given.name
+    into v_twice
+    from jsonb_object_keys(p_arguments) as given (name)
+    where p_options ->> given.name is not null
+    limit 1;
+    if found then
+      perform treadle.raise_error(
+        format('%s is given as an argument and as an option', v_twice),
+        jsonb_build_object('argument', v_twice), 'Pass one of them.'
+      );
+    end if;
+  end if;
+  return p_options || p_arguments;
+end;
+$$;
+
 -- enqueue_task: enqueue one task and return its id.
 --
 -- select treadle.enqueue_task('default', 'code', '{"prompt": "..."}');
 -- select treadle.enqueue_task('default', 'code', '{}', p_priority => 10, p_delay_s => 60);
 --
 -- With p_dedupe and no key, the key is computed from the content, so that the same work is not
--- enqueued twice. An argument takes precedence over the option with the same name. To run it after
--- another task: p_options => '{"after": ["0190c4a2-..."]}'.
+-- enqueued twice. The arguments have the names of the options; none may be given as both. To run it
+-- after another task: p_options => '{"after": ["0190c4a2-..."]}'.
 --
 -- Concurrency: part of the caller's transaction; the task exists if and only if that commits.
 -- Lock order:  tasks (dependencies), lanes, tasks.
@@ -317,10 +346,13 @@ as $$
     p_queue,
     p_type,
     array[p_spec],
-    p_options || jsonb_strip_nulls(
-      jsonb_build_object(
-        'priority', p_priority, 'run_at', p_run_at, 'delay_s', p_delay_s::text,
-        'dedupe', nullif(p_dedupe, false)
+    treadle.add_arguments(
+      p_options,
+      jsonb_strip_nulls(
+        jsonb_build_object(
+          'priority', p_priority, 'run_at', p_run_at, 'delay_s', p_delay_s::text,
+          'dedupe', nullif(p_dedupe, false)
+        )
       )
     ),
     case when p_idempotency_key is not null then array[p_idempotency_key] end

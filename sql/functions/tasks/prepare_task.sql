@@ -131,6 +131,9 @@ begin
     );
     task := jsonb_populate_record(task, v_options);
     rest := jsonb_populate_record(rest, v_options);
+    if v_options ? 'validation' then
+      rest.validation := treadle.canonical_validation(rest.validation);
+    end if;
   end if;
   task.queue := coalesce(task.queue, 'default');
   select queues.* into v_queue from treadle.queues where queues.name = task.queue;

@@ -109,7 +109,8 @@ $$;
 
 -- restart_task: restart a task with a new round of attempts, and with changes.
 --
--- It becomes ready, or pending if it waits for other tasks or for its time.
+-- The new round has as many attempts as the task was given, or as the changes say; attempt numbers
+-- continue. It becomes ready, or pending if it waits for other tasks or for its time.
 --
 -- Concurrency: the caller has locked the row.
 -- Lock order:  lanes, tasks.
@@ -133,7 +134,7 @@ declare
   v_new    treadle.tasks;
   v_status text;
 begin
-  v_old.max_attempts := null;
+  v_old.max_attempts := p_task.max_attempts - p_task.earlier_attempts;
   v_old.run_at := p_run_at;
   v_kind := treadle.prepare_task(
     p_changes, 'edit', p_task.created_at, v_old, treadle.options_of(p_task)
@@ -157,6 +158,7 @@ begin
       when v_status = 'ready' then treadle.entry_slot(v_new.concurrency_key, null)
     end,
     max_attempts = tasks.attempt + v_new.max_attempts,
+    earlier_attempts = tasks.attempt,
     spec = v_spec,
     -- An argument that a person has set is no longer taken from another task's output.
     inputs = nullif(tasks.inputs - treadle.edited_arguments(p_changes), '{}'),

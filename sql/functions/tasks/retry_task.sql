@@ -5,7 +5,7 @@
 -- select treadle.retry_task(id, 'cancel', p_note => 'obsolete');
 -- select treadle.retry_task(id, 'modify_and_retry', '{"spec": {"url": "..."}, "priority": 10}');
 --
--- The new round has as many attempts as the type or queue allows; attempt numbers continue.
+-- The new round has as many attempts as the task was given; attempt numbers continue.
 --
 -- Cancelling a dead letter also cancels its dependents.
 --

@@ -76,7 +76,7 @@ $$;
 
 -- enqueue_filled_template: enqueue the task or DAG of a filled template.
 --
--- The origin of the tasks is the trigger.
+-- The origin of the tasks is the trigger, unless the template says otherwise.
 --
 -- Concurrency: see enqueue_tasks and create_dag.
 -- Lock order:  tasks, lanes, dags.
@@ -101,7 +101,7 @@ begin
     select made.id
     into task_id
     from treadle.enqueue_tasks(
-      jsonb_build_array(v_author || treadle.without_nulls(p_filled -> 'task') || v_origin)
+      jsonb_build_array(v_origin || v_author || treadle.without_nulls(p_filled -> 'task'))
     ) as made;
     return;
   end if;
@@ -110,11 +110,10 @@ begin
   into dag_id
   from treadle.create_dag(
     v_author || v_dag || jsonb_build_object(
+      'defaults', v_origin || coalesce(v_dag -> 'defaults', '{}'),
       'tasks',
       (
-        select jsonb_agg(
-          treadle.without_nulls(node.task) || v_origin order by node.at
-        )
+        select jsonb_agg(treadle.without_nulls(node.task) order by node.at)
         from jsonb_array_elements(v_dag -> 'tasks') with ordinality as node (task, at)
       )
     )

@@ -54,6 +54,101 @@ begin
 end;
 $$;
 
+-- edit_distance: return how many letters must be inserted, removed, replaced or swapped with their
+-- neighbour to turn one word into another.
+create or replace function treadle.edit_distance(p_one text, p_other text)
+returns integer
+language plpgsql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_one    text[] := regexp_split_to_array(p_one, '');
+  v_other  text[] := regexp_split_to_array(p_other, '');
+  v_before integer[];
+  v_last   integer[];
+  v_row    integer[] := array(select generate_series(0, cardinality(v_other)));
+begin
+  for v_at in 1..cardinality(v_one) loop
+    v_before := v_last;
+    v_last := v_row;
+    v_row := array[v_at];
+    for v_to in 1..cardinality(v_other) loop
+      v_row[v_to + 1] := least(
+        v_row[v_to] + 1,
+        v_last[v_to + 1] + 1,
+        v_last[v_to] + (v_one[v_at] <> v_other[v_to])::integer,
+        case
+          when v_at > 1 and v_to > 1
+            and v_one[v_at] = v_other[v_to - 1] and v_one[v_at - 1] = v_other[v_to]
+            then v_before[v_to - 1] + 1
+        end
+      );
+    end loop;
+  end loop;
+  return v_row[cardinality(v_other) + 1];
+end;
+$$;
+
+-- canonical_validator: return the name of a built-in validator that was written with hyphens or
+-- capitals, such as json-schema; other names are returned as they are.
+create or replace function treadle.canonical_validator(p_name text)
+returns text
+language sql
+immutable
+parallel safe
+return case
+  when
+    lower(replace(p_name, '-', '_')) in ('json_schema', 'regex', 'test_pass', 'llm_judge', 'none')
+    then lower(replace(p_name, '-', '_'))
+  else p_name
+end;
+
+-- canonical_validation: return a list of validators with the canonical names of built-in ones.
+create or replace function treadle.canonical_validation(p_validation jsonb)
+returns jsonb
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select
+    case
+      when p_validation is null or p_validation = '[]' then p_validation
+      else jsonb_agg(
+        given.settings || jsonb_build_object(
+          'validator', treadle.canonical_validator(given.settings ->> 'validator')
+        )
+        order by given.at
+      )
+    end
+  from jsonb_array_elements(p_validation) with ordinality as given (settings, at)
+$$;
+
+-- misspelt_validator: return the built-in validator that a name seems to be a misspelling of.
+--
+-- Two letters may be wrong in a long name and one in a short one. Many words differ from none by
+-- one letter only, so that a replaced letter is not taken for a misspelling there.
+create or replace function treadle.misspelt_validator(p_name text)
+returns text
+language sql
+immutable
+set search_path = pg_catalog, pg_temp
+as $$
+  select built_in.name
+  from (
+    values ('json_schema', 2), ('test_pass', 2), ('llm_judge', 2), ('regex', 1), ('none', 1)
+  ) as built_in (name, allowed)
+  cross join lower(replace(p_name, '-', '_')) as given (name)
+  where
+    abs(char_length(given.name) - char_length(built_in.name)) <= built_in.allowed
+    and treadle.edit_distance(given.name, built_in.name) <= built_in.allowed
+    and (
+      built_in.name <> 'none' or char_length(given.name) <> 4
+      or array(select unnest(regexp_split_to_array(given.name, '')) order by 1) = '{e,n,n,o}'
+    )
+  limit 1
+$$;
+
 -- validator_problem: return what is wrong with the settings of one validator; null if they are
 -- valid.
 create or replace function treadle.validator_problem(p_settings jsonb)
@@ -71,7 +166,7 @@ begin
   if jsonb_typeof(p_settings) is distinct from 'object' then
     return format('a validator must be an object, not %s', treadle.excerpt(p_settings));
   end if;
-  v_name := p_settings ->> 'validator';
+  v_name := treadle.canonical_validator(p_settings ->> 'validator');
   if jsonb_typeof(p_settings -> 'validator') is distinct from 'string'
     or v_name !~ '^[A-Za-z0-9_.:/-]{1,100}$' then
     return format('%s does not name a validator', treadle.excerpt(p_settings -> 'validator'));
@@ -93,8 +188,14 @@ begin
     when 'returns' then null;
     when 'none' then null;
     else
-      -- The validator function receives these as arguments.
+      -- Any other name is a function that a worker registers, perhaps later.
       return case
+        when treadle.misspelt_validator(v_name) is not null
+          then format(
+            'there is no validator %s; did you mean %s?', v_name,
+            treadle.misspelt_validator(v_name)
+          )
+        -- The function receives these as arguments.
         when p_settings ?| array['output', 'ctx']
           then format('%s: output and ctx cannot be settings', v_name)
       end;
@@ -118,7 +219,8 @@ $$;
 -- check_validation: check a list of validators.
 --
 -- A list such as [{"validator": "regex", "pattern": "^ok"}]. The settings of built-in validators
--- are checked; those of others are up to their code. Nothing is executed here.
+-- are checked; those of others are up to their code. A name that looks like a misspelt built-in one
+-- is rejected. Nothing is executed here.
 --
 -- Raises:      TR001 invalid argument, TR002 too large.
 create or replace function treadle.check_validation(p_validation jsonb)

@@ -144,6 +144,7 @@ begin
       for no key update;
     end if;
     v_new := jsonb_populate_record(v_old, v_given);
+    v_new.validation := treadle.canonical_validation(v_new.validation);
     if p_declared then
       v_gone := array(
         select gone.name from unnest(v_old.declared) as gone (name) where gone.name <> all (v_keys)

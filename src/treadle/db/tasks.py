@@ -19,7 +19,7 @@ from treadle.db.reach import Reach
 from treadle.errors import TaskNotFound
 from treadle.fields import detail_fields, list_fields
 from treadle.json import encode
-from treadle.models import BulkCount, Enqueued, Promoted, TakenResult, TaskResult
+from treadle.models import BulkCount, Enqueued, Prioritised, Promoted, TakenResult, TaskResult
 
 _LISTED = sql.SQL("select {} from treadle.task_details").format(
     sql.SQL(", ").join(sql.Identifier(field.wire) for field in list_fields())
@@ -143,6 +143,62 @@ class Tasks:
         query = f"select {_BULK_COUNT} from treadle.retry_tasks_where(%b, %b, %b, %b, %b::integer)"
         values = (RawJson(encode(filters, name="filter")), note, actor, dry_run, limit)
         return [BulkCount(*row) for row in await self._calls.call(query, *values)]
+
+    async def set_priority(
+        self,
+        ids: Sequence[UUID],
+        *,
+        priority: int | None = None,
+        tier: str | None = None,
+        urgency: int | None = None,
+        reason: str | None = None,
+        actor: str | None = None,
+    ) -> list[Prioritised]:
+        """Change the priority of tasks that wait; a verdict for each."""
+        rows = await self._calls.call(
+            """
+            select id, verdict, priority
+            from treadle.set_priority(%b, %b::integer, %b, %b::integer, %b, %b)
+            """,
+            list(ids),
+            priority,
+            tier,
+            urgency,
+            reason,
+            actor,
+        )
+        return [Prioritised(*row) for row in rows]
+
+    async def set_priority_where(
+        self,
+        filters: Mapping[str, Any],
+        reason: str | None,
+        actor: str | None = None,
+        *,
+        priority: int | None = None,
+        tier: str | None = None,
+        urgency: int | None = None,
+        dry_run: bool,
+        limit: int,
+    ) -> list[BulkCount]:
+        """Change the priority of the waiting tasks that match a filter, or only count them."""
+        rows = await self._calls.call(
+            """
+            select queue, type, status, verdict, why, tasks
+            from treadle.set_priority_where(
+              %b, %b::integer, %b, %b::integer, %b, %b, %b, %b::integer
+            )
+            """,
+            RawJson(encode(filters, name="filter")),
+            priority,
+            tier,
+            urgency,
+            reason,
+            actor,
+            dry_run,
+            limit,
+        )
+        return [BulkCount(*row) for row in rows]
 
     async def unhold(self, ids: Sequence[UUID], actor: str | None = None) -> dict[UUID, str]:
         rows = await self._calls.call(

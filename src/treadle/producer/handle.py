@@ -17,6 +17,7 @@ from typing_extensions import TypeVar
 
 from treadle.db.database import Database
 from treadle.errors import InvalidArgument, ResultTimeout, TaskFailed, TaskNotFound, Unavailable
+from treadle.fields import Tier
 from treadle.models import TaskResult
 from treadle.producer.background import is_loop_running
 from treadle.worker.references import TaskReference
@@ -103,6 +104,20 @@ class Handle(TaskReference, Generic[R_co]):
         """Cancel the task; return False if it had already ended."""
         verdicts = await self._app.db.tasks.cancel([self.id], reason)
         return verdicts[self.id] == "cancelled"
+
+    async def set_priority(
+        self,
+        priority: int | None = None,
+        *,
+        tier: Tier | None = None,
+        urgency: int | None = None,
+        reason: str | None = None,
+    ) -> bool:
+        """Change the priority of a waiting task; return False once an agent has it or it ended."""
+        [done] = await self._app.db.tasks.set_priority(
+            [self.id], priority=priority, tier=tier, urgency=urgency, reason=reason
+        )
+        return done.verdict in ("prioritised", "already")
 
 
 T_co = TypeVar("T_co", covariant=True)

@@ -62,6 +62,7 @@ _BOUNDLESS = frozenset(
     {"$dynamicRef", "$recursiveRef", "unevaluatedProperties", "unevaluatedItems", "$id", "$anchor"}
 )
 BUILT_IN = ("json_schema", "output_type", "regex", "returns", "test_pass", "none")
+NAMES = (*BUILT_IN, "llm_judge")
 LIMIT_S = 120.0
 OUTPUT_LIMIT = 16 * 1024
 # SQL keeps 2000 characters of a message, the name of the validator included.
@@ -218,6 +219,9 @@ class Validators:
         self._commands: dict[str, ValidatorCommand] = {}
 
     def add(self, name: str, function: ValidatorFunction) -> None:
+        if (word := name.lower().replace("-", "_")) in NAMES:
+            # SQL stores the built-in names in this form only.
+            name = word
         if name in BUILT_IN or name in self._functions:
             raise ConfigurationError(
                 f"there is already a validator {name}", hint="Choose another name."

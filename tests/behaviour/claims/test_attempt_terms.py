@@ -114,7 +114,7 @@ def test_a_poison_pill_skips_its_remaining_retries_and_is_flagged(driver: Driver
     [event] = [e for e in driver.events(task_id) if e["kind"] == "task.dead_lettered"]
     assert event["data"]["poison_pill"] is True
     driver.retry(task_id)
-    assert driver.rows(details, task_id) == [(False, 3, 6)]
+    assert driver.rows(details, task_id) == [(False, 3, 13)]
 
 
 @pytest.mark.requirement("F17")

@@ -27,6 +27,9 @@ CALLS: dict[str, Call] = {
     ),
     "release_tasks": lambda driver, claim: driver.release(claim),
     "cancel_tasks": lambda driver, claim: driver.cancel(claim.id),
+    "set_priority": lambda driver, claim: driver.rows(
+        "select * from treadle.set_priority(%s, 5)", [claim.id]
+    ),
     "release_held_tasks": lambda driver, claim: driver.rows(
         "select * from treadle.release_held_tasks(%s)", [claim.id]
     ),

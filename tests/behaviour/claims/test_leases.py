@@ -106,6 +106,40 @@ def test_a_lease_counts_from_the_claim_not_from_the_start_of_its_transaction(
     assert claim.lease_until > began + timedelta(seconds=90)
 
 
+SIGNS_OF_LIFE = {
+    "start": "start_tasks(array[%s], array[%s])",
+    "step": "save_step(%s, %s, 'draft', '1')",
+    "validation": "validate_tasks(array[%s], array[%s])",
+    "spend": """record_spend(%s, %s, '[{"call_id": "c", "usd": 0.01}]')""",
+    "note": "add_attempt_note(%s, %s, 'tried')",
+    "spawn": """spawn_tasks(%s, %s, 'split', '[{"type": "code"}]')""",
+}
+
+
+@pytest.mark.parametrize("sign", SIGNS_OF_LIFE)
+def test_every_sign_of_life_leaves_a_lease_of_three_heartbeats(driver: Driver, sign: str) -> None:
+    """Also the first one, straight from claimed: the time to start is over then."""
+    driver.agent("a", heartbeat_s=1, claim_ttl_s=60)
+    driver.enqueue()
+    claim = driver.claim_one("a", start=False)
+
+    driver.rows(f"select * from treadle.{SIGNS_OF_LIFE[sign]}", claim.id, claim.token)
+
+    task = driver.task(claim.id)
+    assert task["lease_until"] - task["heartbeat_at"] == timedelta(seconds=3)
+
+
+def test_a_heartbeat_does_not_shorten_a_longer_lease(driver: Driver) -> None:
+    driver.agent("a", heartbeat_s=100)
+    driver.enqueue()
+    claim = driver.claim_one("a")
+    driver.agent("a", heartbeat_s=1)
+
+    driver.heartbeat(claim)
+
+    assert driver.task(claim.id)["lease_until"] == claim.lease_until
+
+
 def test_starting_a_claim_gives_it_the_lease_of_a_running_task(driver: Driver) -> None:
     driver.agent("a", heartbeat_s=100, claim_ttl_s=10)
     driver.enqueue()

@@ -198,6 +198,14 @@ def test_feedback_that_is_not_a_list_of_texts_is_rejected(driver: Driver, feedba
         ),
         ([{"validator": "llm_judge"}], "needs criteria as string"),
         ([{"validator": "none", "x": 1}], "has the unknown setting 'x'"),
+        ([{"validator": "json-shema", "schema": {}}], "did you mean json_schema?"),
+        ([{"validator": "Jsonschema", "schema": {}}], "did you mean json_schema?"),
+        ([{"validator": "testpass", "name": "x"}], "did you mean test_pass?"),
+        ([{"validator": "lmm_judge", "criteria": "x"}], "did you mean llm_judge?"),
+        ([{"validator": "regexp", "pattern": "x"}], "did you mean regex?"),
+        ([{"validator": "rgeex", "pattern": "x"}], "did you mean regex?"),
+        ([{"validator": "noen"}], "did you mean none?"),
+        ([{"validator": "non"}], "did you mean none?"),
         ([{"validator": "mine", "ctx": 1}], "output and ctx cannot be settings"),
         ([{"validator": "mine", "timeout_s": "x"}], "timeout_s must be a number"),
         ([{"validator": "mine", "timeout_s": 0}], "timeout_s must be a number"),
@@ -211,6 +219,33 @@ def test_validators_that_could_not_be_called_are_refused(
         driver.enqueue(validation=validation)
     with unchanged(driver), refused("TR001", words):
         driver.rows("select treadle.define_type('code', %s)", Jsonb({"validation": validation}))
+
+
+@pytest.mark.requirement("F20")
+@pytest.mark.parametrize(
+    ("word", "name", "settings"),
+    [
+        ("json-schema", "json_schema", {"schema": {"type": "object"}}),
+        ("test-pass", "test_pass", {"name": "unit"}),
+        ("llm-judge", "llm_judge", {"criteria": "short"}),
+        ("JSON-Schema", "json_schema", {"schema": True}),
+        ("None", "none", {}),
+        ("word-count", "word-count", {"least": 100}),
+        ("done", "done", {}),
+        ("json_schema_strict", "json_schema_strict", {}),
+    ],
+)
+def test_built_in_validators_may_be_written_with_hyphens_and_others_keep_their_names(
+    driver: Driver, word: str, name: str, settings: dict[str, Any]
+) -> None:
+    given = [{"validator": word, **settings}]
+
+    driver.enqueue(validation=given)
+    driver.rows("select treadle.define_type('research', %s)", Jsonb({"validation": given}))
+    driver.enqueue(type="research")
+
+    for claim in driver.claim(limit=2):
+        assert claim.validation == [{"validator": name, **settings}]
 
 
 def test_a_task_has_the_validators_of_its_type_unless_it_names_its_own(driver: Driver) -> None:

@@ -15,18 +15,74 @@ def dead(driver: Driver, spec: dict[str, Any] | None = None, **options: Any) -> 
     """The last claim of a task that gave up."""
     driver.enqueue(spec or {}, **{"max_attempts": 1, **options})
     claim = driver.claim_one("a")
-    assert driver.fail(claim, "no luck") == "dead_lettered"
+    assert driver.fail(claim, "no luck", action="fail") == "dead_lettered"
     return claim
 
 
-def test_retry_gives_the_task_a_new_round_of_attempts(driver: Driver) -> None:
+RESTARTS = {
+    "retry_task": "select treadle.retry_task(%s)",
+    "modify_and_retry": """
+        select treadle.retry_task(%s, 'modify_and_retry', '{"spec": {"x": 1}}')
+    """,
+    "resolve_dead_letters": "select * from treadle.resolve_dead_letters(array[%s])",
+    "retry_tasks_where": """
+        select * from treadle.retry_tasks_where(
+          jsonb_build_object('dag_id', (select dag_id from treadle.tasks where id = %s))
+        )
+    """,
+    "retry_dag": "select treadle.retry_dag((select dag_id from treadle.tasks where id = %s))",
+}
+
+
+@pytest.mark.parametrize("way", RESTARTS)
+def test_every_retry_gives_the_attempts_that_the_task_was_given(driver: Driver, way: str) -> None:
+    """Not those of its type or queue, and not one more at the second retry."""
+    driver.rows("""select treadle.define_type('code', '{"max_attempts": 9}')""")
+    task = driver.value(
+        """
+        select ids[1] from treadle.create_dag('{"name": "d", "tasks": [
+          {"name": "a", "type": "code", "max_attempts": 2, "retry": {"strategy": "immediate"}}
+        ]}')
+        """
+    )
+
+    for _ in range(3):
+        verdicts = [driver.fail(driver.claim_one("a")) for _ in range(2)]
+        assert verdicts == ["ready", "dead_lettered"]
+        driver.rows(RESTARTS[way], task)
+
+    assert driver.claim_one("a").attempt == 7
+
+
+def test_a_cancelled_task_comes_back_with_its_own_attempts(driver: Driver) -> None:
+    task = driver.enqueue(max_attempts=1)
+    driver.claim_one("a")
+    driver.cancel(task)
+
+    driver.retry(task)
+
+    assert driver.fail(driver.claim_one("a")) == "dead_lettered"
+
+
+def test_attempts_given_with_a_retry_are_those_of_later_retries_too(driver: Driver) -> None:
     claim = dead(driver, retry={"strategy": "immediate"})
+    driver.retry(claim.id, "modify_and_retry", {"max_attempts": 2})
 
-    assert driver.retry(claim.id) == "ready"
+    for _ in range(2):
+        verdicts = [driver.fail(driver.claim_one("a")) for _ in range(2)]
+        assert verdicts == ["ready", "dead_lettered"]
+        driver.retry(claim.id)
 
-    verdicts = [driver.fail(driver.claim_one("a")) for _ in range(3)]
-    assert verdicts == ["ready", "ready", "dead_lettered"]
-    assert driver.task(claim.id)["attempt"] == 4
+
+def test_delays_start_again_with_the_new_round(driver: Driver) -> None:
+    policy = {"strategy": "exponential", "initial_delay_s": 10, "multiplier": 2, "jitter": False}
+    claim = dead(driver, max_attempts=2, retry=policy)
+    driver.retry(claim.id)
+
+    driver.fail(driver.claim_one("a"))
+
+    delay = "select extract(epoch from retry_at - delayed_at) from treadle.tasks"
+    assert driver.value(delay) == 10
 
 
 def test_the_failures_of_the_old_round_do_not_make_a_poison_pill_of_the_new_one(

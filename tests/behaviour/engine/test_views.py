@@ -158,6 +158,26 @@ def test_agent_load_distinguishes_live_agents_from_silent_ones(driver: Driver) -
     assert load(driver, "a")["alive"] is True
 
 
+def test_views_go_by_the_clock_of_the_functions(driver: Driver) -> None:
+    driver.agent("a", heartbeat_s=30)
+    driver.enqueue(ageing_rate=1)
+    driver.value("""select dag_id from treadle.create_dag('{"name": "d", "tasks": [
+      {"name": "x", "type": "code"}
+    ]}')""")
+    driver.rows("""select treadle.set_budget('agent', 'a', 5, p_period => 'day')""")
+    before = driver.value("select period_start from treadle.budget_status")
+
+    driver.set_clock(timedelta(days=1))
+
+    day = timedelta(days=1)
+    assert driver.value("select max(oldest_ready_age) from treadle.queue_health") > day
+    load = "select distinct alive, heartbeat_age > '1 day' from treadle.agent_load"
+    assert driver.rows(load) == [(False, True)]
+    assert driver.value("select wait_s from treadle.dag_tasks") >= 86400
+    assert driver.value("select min(effective_priority) from treadle.task_details") < -1000
+    assert driver.value("select period_start from treadle.budget_status") == before + day
+
+
 def test_the_views_answer_on_an_empty_database(driver: Driver) -> None:
     driver.rows("delete from treadle.agents")
     names = ["dispatch_log", "agent_load", "dead_letter_details", "stuck", "task_details"]

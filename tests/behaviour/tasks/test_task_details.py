@@ -77,7 +77,7 @@ def test_every_column_of_a_task_but_its_machinery_is_in_the_view(driver: Driver)
 
     assert table - view == {
         *("rank", "lane_id", "blocked_count", "durable", "budgeted", "capped", "rerank_at"),
-        "delayed_at",
+        *("delayed_at", "earlier_attempts"),
         *("claim_token", "last_token", "has_options"),
     }
 

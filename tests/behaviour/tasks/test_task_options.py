@@ -28,7 +28,7 @@ def with_options(driver: Driver, **options: Any) -> Any:
 
 
 def test_the_row_of_a_task_stays_narrow(driver: Driver) -> None:
-    assert len(columns(driver, "tasks")) <= 53
+    assert len(columns(driver, "tasks")) <= 55
 
 
 def test_every_field_is_a_column_or_maps_to_one(driver: Driver) -> None:
@@ -140,6 +140,14 @@ def test_a_key_in_the_options_is_for_a_single_task(driver: Driver) -> None:
         driver.enqueue_batch([{}, {}], idempotency_key="k")
     with unchanged(driver), refused("TR001", "single task"):
         driver.enqueue(key="other", idempotency_key="k")
+
+
+def test_an_option_of_enqueue_task_is_not_given_as_an_argument_too(driver: Driver) -> None:
+    query = "select treadle.enqueue_task('default', 'code', p_priority => 5, p_options => %s)"
+
+    with unchanged(driver), refused("TR001", "priority is given as an argument and as an option"):
+        driver.rows(query, Jsonb({"priority": 9}))
+    assert driver.task(driver.value(query, Jsonb({"notes": "n"})))["priority"] == 5
 
 
 @pytest.mark.parametrize("name", ["queue", "type", "spec"])

@@ -130,7 +130,7 @@ def test_the_picture_shows_states_times_and_what_gave_up(cli: Cli, sync_conn: Co
     assert about.startswith(f"id {made}")
     assert titles.split() == ["task", "state", "waited", "ran"]
     assert re.fullmatch(r"✓ a +completed +\S+ +\S+", picture[0])
-    assert re.fullmatch(r"├─† b +dead_lettered", picture[1])
+    assert re.fullmatch(r"├─† b +dead_lettered +\S+ +\S+", picture[1])
     assert "✕ b is a dead letter: boom" in picture
     assert f"retry it: treadle dags retry {made[-8:]}" in picture
     assert "┊ ╌ optional dependency" in picture

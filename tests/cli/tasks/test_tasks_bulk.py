@@ -1,4 +1,4 @@
-"""`treadle tasks cancel` and `retry` with filters, and queues that are full."""
+"""`treadle tasks cancel`, `retry` and `prioritise`, and queues that are full."""
 
 import pytest
 
@@ -43,6 +43,24 @@ def test_tasks_are_cancelled_by_age_and_queue_with_a_reason(cli: Cli, sync_conn:
     assert [commands.status(sync_conn, each) for each in (old, new)] == ["cancelled", "ready"]
     shown = cli("tasks", "show", old, "--json").json
     assert shown["failure_reason"] == "stale"
+
+
+@pytest.mark.requirement("F28")
+def test_waiting_tasks_are_prioritised_by_id_or_by_filters(cli: Cli, sync_conn: Conn) -> None:
+    task = commands.enqueue(sync_conn, tags=["x"])
+
+    by_id = cli("tasks", "prioritise", task, "--priority", "7", "--reason", "soon", "--json")
+    looked = cli("tasks", "prioritise", "--tag", "x", "--tier", "low", "--dry-run", "--json")
+    done = cli("tasks", "prioritise", "--tag", "x", "--tier", "low", "--json")
+
+    [verdict] = by_id.json["items"]
+    assert verdict == {"id": str(task), "verdict": "prioritised", "priority": 7}
+    assert counts(looked.json["items"]) == {"found": 1}
+    assert counts(done.json["items"]) == {"prioritised": 1}
+    assert cli("tasks", "show", task, "--json").json["priority"] == 70
+    assert "give one of priority" in cli("tasks", "prioritise", task).err
+    cli("tasks", "cancel", task)
+    assert cli("tasks", "prioritise", task, "--tier", "low").code == 4
 
 
 @pytest.mark.requirement("B7")

@@ -31,6 +31,30 @@ def test_a_task_is_cancelled_with_what_depends_on_it(http: httpx2.Client, sql: C
     assert status_of(http, second) == "cancelled"
 
 
+@pytest.mark.requirement("F28")
+def test_the_priority_of_a_waiting_task_is_changed(http: httpx2.Client) -> None:
+    register(http)
+    first, second = enqueue(http), enqueue(http, tags=["x"])
+    path = f"/v1/tasks/{second}/priority"
+
+    answer = http.post(path, json={"tier": "high", "reason": "a customer waits"})
+
+    assert answer.json() == {"id": second, "verdict": "prioritised", "priority": 20}
+    [event] = http.get(f"/v1/tasks/{second}/events").json()["items"]
+    assert (event["kind"], event["actor"]) == ("task.prioritised", "local")
+    assert code_of(http.post(path, json={"tier": "high", "priority": 3}))[0] == 422
+    assert code_of(http.post(path, json={}))[0] == 422
+    bulk = {"action": "prioritise", "filter": {"tag": "x"}, "priority": 1}
+    [counts] = http.post("/v1/tasks/bulk", json=bulk).json()["items"]
+    assert (counts["verdict"], counts["tasks"]) == ("prioritised", 1)
+    assert code_of(http.post("/v1/tasks/bulk", json={**bulk, "action": "cancel"}))[0] == 422
+    assert take_one(http)["id"] == second
+    assert code_of(http.post(path, json={"priority": 3})) == (409, "illegal-transition")
+    nobody = http.post(f"/v1/tasks/{UNKNOWN_ID}/priority", json={"priority": 3})
+    assert code_of(nobody) == (404, "task-not-found")
+    assert status_of(http, first) == "ready"
+
+
 def test_the_events_of_a_task_are_listed(http: httpx2.Client) -> None:
     task_id = enqueue(http)
     http.post(f"/v1/tasks/{task_id}/cancel", json={"reason": "not needed"})

@@ -153,6 +153,11 @@ def test_a_validator_takes_the_output_and_leaves_built_in_names_alone() -> None:
 
     with pytest.raises(ConfigurationError, match="already"):
         app.validator("regex")(lambda output: None)
+    with pytest.raises(ConfigurationError, match="already a validator json_schema"):
+        app.validator("json-schema")(lambda output: None)
+    app.validator("llm-judge")(lambda output: None)
+    with pytest.raises(ConfigurationError, match="already a validator llm_judge"):
+        app.validator("llm_judge")(lambda output: None)
     with pytest.raises(ConfigurationError, match="no parameter named output"):
         app.validator("mine")(lambda text: None)
 

@@ -1,11 +1,12 @@
-"""`/v1/tasks`: enqueue tasks, read them and their results; cancel, retry, release and fork them."""
+"""`/v1/tasks`: enqueue and read tasks; cancel, retry, prioritise, release and fork them."""
 
 import asyncio
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -49,9 +50,17 @@ from treadle.api.problems import answers
 from treadle.api.v1.events import EventDetails
 from treadle.db.database import Database
 from treadle.db.reach import Reach
-from treadle.errors import IllegalTransition, TaskNotFound
-from treadle.fields import Status, detail_fields, editable_fields, list_fields, settable_fields
+from treadle.errors import IllegalTransition, InvalidArgument, TaskNotFound
+from treadle.fields import (
+    Status,
+    detail_fields,
+    editable_fields,
+    list_fields,
+    priority_fields,
+    settable_fields,
+)
 from treadle.json import encode
+from treadle.models import BulkCount as Counted
 
 BATCH = 1000
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
@@ -63,6 +72,7 @@ Read = Annotated[Access, requires("read", on=TASK)]
 Operate = Annotated[Access, requires("operate", on=TASK)]
 OperateMany = Annotated[Access, requires("operate", on=FILTER)]
 Fork = Annotated[Access, requires("enqueue", on=TASK)]
+_SCALES = {field.wire for field in priority_fields()}
 _NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
     304: {"description": "The task still has this ETag."}
 }
@@ -250,6 +260,21 @@ class TaskStatus(BaseModel):
     status: Status
 
 
+@with_fields(priority_fields())
+class SetPriority(Body):
+    """One of `priority`, `tier` and `urgency`, and why it changes."""
+
+    reason: Text | None = Field(None, max_length=2000)
+
+
+class PrioritisedTask(BaseModel):
+    """The priority that the task has now; `already` when it had it before."""
+
+    id: UUID
+    verdict: Literal["prioritised", "already"]
+    priority: int
+
+
 class ForkTask(Body):
     """A new task that reuses the steps before `from_step`."""
 
@@ -275,10 +300,14 @@ class Filter(Body):
     source: Name | None = None
 
 
+@with_fields(priority_fields())
 class Bulk(Body):
-    """Cancel or retry the tasks of a filter; a dry run only counts them."""
+    """Cancel, retry or prioritise the tasks of a filter; a dry run only counts them.
 
-    action: Literal["cancel", "retry"]
+    With the action `prioritise`, give one of `priority`, `tier` and `urgency`.
+    """
+
+    action: Literal["cancel", "retry", "prioritise"]
     filter: Filter
     dry_run: bool = False
     limit: int = Field(10_000, ge=1, le=100_000)
@@ -460,8 +489,9 @@ async def show(
 ) -> Response:
     """Get one task with all fields; 304 when it still has the ETag of `If-None-Match`."""
     task = json_row(await access.db.tasks.get(task_id))
-    # The effective priority changes while a task waits, although its row does not.
-    lasting = {name: value for name, value in task.items() if name != "effective_priority"}
+    # These change with time, without a change of the task.
+    passing = ("effective_priority", "wait_s", "run_s")
+    lasting = {name: value for name, value in task.items() if name not in passing}
     etag = f'W/"{hashlib.sha256(to_json(lasting)).hexdigest()[:32]}"'
     if known is not None and etag in (each.strip() for each in known.split(",")):
         return Response(status_code=304, headers={"ETag": etag})
@@ -522,13 +552,22 @@ def _until(event: anyio.Event, scope: anyio.CancelScope) -> Iterator[None]:
 
 @router.post("/bulk", response_model=BulkResult, responses=answers(404))
 async def bulk(asked: Bulk, access: OperateMany, once: Once) -> Response:
-    """Cancel or retry all tasks of a filter, or with `dry_run` count them."""
+    """Cancel, retry or prioritise all tasks of a filter, or with `dry_run` count them."""
     access.check_filter(asked.filter.queue)
     filters = asked.filter.model_dump(exclude_none=True)
+    scale = asked.model_dump(include=_SCALES, exclude_none=True)
+    if scale and asked.action != "prioritise":
+        raise InvalidArgument(
+            f"{min(scale)} is for the action prioritise only", argument=min(scale)
+        )
 
     async def effect(db: Database) -> Response:
-        act = db.tasks.cancel_where if asked.action == "cancel" else db.tasks.retry_where
-        counts = await act(
+        acts: dict[str, Callable[..., Awaitable[list[Counted]]]] = {
+            "cancel": db.tasks.cancel_where,
+            "retry": db.tasks.retry_where,
+            "prioritise": partial(db.tasks.set_priority_where, **scale),
+        }
+        counts = await acts[asked.action](
             filters, asked.reason, access.caller.name, dry_run=asked.dry_run, limit=asked.limit
         )
         return json_response({"dry_run": asked.dry_run, "items": [asdict(each) for each in counts]})
@@ -580,6 +619,33 @@ async def retry(
             note=note,
         )
         return json_response({"id": task_id, "status": status})
+
+    return await once(effect)
+
+
+@router.post(
+    "/{task_id}/priority",
+    response_model=PrioritisedTask,
+    responses=answers(404, 409),
+)
+async def set_priority(task_id: UUID, asked: SetPriority, access: Operate, once: Once) -> Response:
+    """Change the priority of a task that waits; age and deadline count as before."""
+    scale = asked.model_dump(include=_SCALES, exclude_none=True)
+
+    async def effect(db: Database) -> Response:
+        [done] = await db.tasks.set_priority(
+            [task_id], reason=asked.reason, actor=access.caller.name, **scale
+        )
+        if done.verdict == "unknown":
+            raise TaskNotFound(f"there is no task {task_id}", task_id=str(task_id))
+        if done.verdict in ("running", "ended"):
+            raise IllegalTransition(
+                f"task {task_id} does not wait: "
+                + ("an agent has it" if done.verdict == "running" else "it has ended"),
+                hint="A priority matters only until a task is claimed.",
+                task_id=str(task_id),
+            )
+        return json_response(asdict(done))
 
     return await once(effect)
 

@@ -253,12 +253,11 @@ def cell(task: Record, title: str) -> str:
         return str(task["status"]) + (tries if again else "")
     if title == "cost":
         return money(task["cost_usd"]) if task["cost_usd"] else ""
-    runs = task["completed_at"] is not None or task["status"] in ("claimed", "running")
     if title == "ran":
-        return output.length(task["run_s"]) if runs and task["run_s"] is not None else ""
-    # A task that was cancelled before it was claimed does not wait any more.
-    cancelled = task["completed_at"] is not None and task["claimed_at"] is None
-    return "" if cancelled or task["wait_s"] is None else output.length(task["wait_s"])
+        return "" if task["run_s"] is None else output.length(task["run_s"])
+    # The wait of a task that was cancelled before it ran says nothing.
+    cancelled = task["completed_at"] is not None and task["run_s"] is None
+    return "" if cancelled else output.length(task["wait_s"])
 
 
 def money(value: Any) -> str:

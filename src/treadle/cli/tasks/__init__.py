@@ -1,4 +1,4 @@
-"""`treadle tasks`: list, show, enqueue, wait for, cancel, retry and fork tasks."""
+"""`treadle tasks`: list, show, enqueue, wait for, cancel, retry, prioritise and fork tasks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Timeout = Annotated[
 
 tasks = Noun(
     "tasks",
-    """List, show, enqueue, wait for, cancel, retry and fork tasks.
+    """List, show, enqueue, wait for, cancel, retry, prioritise and fork tasks.
 
     \b
     Example:
@@ -314,3 +314,4 @@ def fork(
 
 tasks.verb()(bulk.cancel)
 tasks.verb()(bulk.retry)
+tasks.verb()(bulk.prioritise)

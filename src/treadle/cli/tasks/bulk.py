@@ -1,4 +1,4 @@
-"""`treadle tasks cancel` and `retry`: tasks by id, or all tasks that match the filters."""
+"""`treadle tasks cancel`, `retry` and `prioritise`: tasks by id, or all that match the filters."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from uuid import UUID
 import typer
 
 from treadle.cli import common, completion, output, retention
-from treadle.cli.options import with_options
+from treadle.cli.options import field_options, with_options
 from treadle.cli.output import Column
 from treadle.errors import InvalidArgument, TreadleError
+from treadle.fields import priority_fields
 
 if TYPE_CHECKING:
     from treadle.db.database import Database
-    from treadle.models import BulkCount
+    from treadle.models import BulkCount, Prioritised
 
 VERDICTS = [Column("id", "id"), Column("verdict", "verdict")]
+PRIORITY = Column("priority", "priority", right=True)
 COUNTS = [
     Column("tasks", "tasks", right=True),
     Column("verdict", "verdict"),
@@ -83,7 +85,7 @@ def task_filters(
         str | None, typer.Option(metavar="NAME", help="Only from this source.")
     ] = None,
 ) -> dict[str, Any]:
-    """The filters of list, cancel and retry, under their names in SQL."""
+    """The filters of list, cancel, retry and prioritise, under their names in SQL."""
     for each in status or []:
         if each not in output.STATES:
             raise InvalidArgument(
@@ -167,6 +169,36 @@ def retry(
     _run_bulk("retry", bulk, dry_run=dry_run, yes=yes)
 
 
+@with_options(scale=field_options(priority_fields()), filters=task_filters)
+def prioritise(
+    scale: dict[str, Any],
+    filters: dict[str, Any],
+    task_ids: TaskIds = None,
+    limit: BulkLimit = 10_000,
+    reason: common.Reason = None,
+    dry_run: common.DryRun = False,
+    yes: common.Yes = False,
+) -> None:
+    """Change the priority of tasks that wait; age and deadline count as before.
+
+    \b
+    Examples:
+      treadle tasks prioritise 9f3a21c4 --priority 5 --reason "a customer waits"
+      treadle tasks prioritise --queue mail --tag newsletter --tier low --dry-run
+
+    Exit code 3: there is no such task. 4: an agent has it, or it has ended.
+    """
+    _check_selection("prioritise", task_ids, filters, dry_run=dry_run)
+    if task_ids:
+        _prioritise_ids(task_ids, scale, reason)
+        return
+
+    async def bulk(db: Database, dry: bool) -> list[BulkCount]:
+        return await db.tasks.set_priority_where(filters, reason, dry_run=dry, limit=limit, **scale)
+
+    _run_bulk("prioritise", bulk, dry_run=dry_run, yes=yes)
+
+
 def _check_selection(
     verb: str, task_ids: list[str] | None, filters: dict[str, Any], *, dry_run: bool
 ) -> None:
@@ -218,6 +250,22 @@ def _cancel_ids(task_ids: list[str], reason: str | None) -> None:
         raise typer.Exit(3)
     if "ended" in verdicts.values():
         common.note("error: the task ended before it could be cancelled")
+        raise typer.Exit(4)
+
+
+def _prioritise_ids(task_ids: list[str], scale: dict[str, Any], reason: str | None) -> None:
+    async def work(db: Database) -> list[Prioritised]:
+        found = [await db.tasks.find(each) for each in task_ids]
+        return await db.tasks.set_priority(found, reason=reason, **scale)
+
+    done = common.call_db(work)
+    output.show([asdict(each) for each in done], [*VERDICTS, PRIORITY])
+    verdicts = {each.verdict for each in done}
+    if "unknown" in verdicts:
+        common.note("error: there is no such task\nhint: List tasks: treadle tasks list")
+        raise typer.Exit(3)
+    if verdicts & {"running", "ended"}:
+        common.note("error: the priority matters only while a task waits")
         raise typer.Exit(4)
 
 

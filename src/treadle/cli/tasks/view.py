@@ -211,8 +211,7 @@ def _spans(task: Record, attempts: Sequence[Record]) -> Iterator[tuple[str, floa
 
 
 def _duration(attempt: Record) -> float | None:
-    began = attempt["started_at"] or attempt["claimed_at"]
-    if began is None or attempt["ended_at"] is None:
+    if attempt["started_at"] is None or attempt["ended_at"] is None:
         return None
-    seconds: float = (attempt["ended_at"] - began).total_seconds()
+    seconds: float = (attempt["ended_at"] - attempt["started_at"]).total_seconds()
     return seconds
