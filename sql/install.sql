@@ -110,6 +110,7 @@ set local check_function_bodies = off;
 \ir functions/claims/verdicts.sql
 \ir functions/core/checks.sql
 \ir functions/core/clock.sql
+\ir functions/core/edit_distance.sql
 \ir functions/core/excerpt.sql
 \ir functions/core/find_secret.sql
 \ir functions/core/format.sql
@@ -366,6 +367,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('54f67f0db540bfd89683a5c1e6c2b16a21bf9e941d5e5f426ed85db070ded3cd');
+values ('641ecaf77cdfea0a6f8d99138b1483a5c714807ba71d8c708f4703911976f770');
 
 commit;

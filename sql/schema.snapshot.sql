@@ -3776,7 +3776,7 @@ create function treadle.builtin_event_kinds()
   returns text[]
   language sql immutable parallel safe security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 4a554b2f95447224b2566134d3138a32c2e3d780dba01ac25b853f660f984b9d
+  as sha256 c1b5bddc6ee0a69a3b4cf4352b3b2145ab7aa0ef7e2b58e2cbad4e65875131bc
   owner treadle_owner
   without a comment
 
@@ -3902,7 +3902,7 @@ create function treadle.canonical_validation(p_validation jsonb)
 create function treadle.canonical_validator(p_name text)
   returns text
   language sql immutable parallel safe security invoker cost 100
-  as sha256 0dd62f7dd0c3825fe350086e54913ad06da56350b98dc6f78f88f43604f8e321
+  as sha256 5a4e0c4a66ceed870cd041cbd38c2bd81ffe32c07229adcdeedeb2067a3ec7be
   owner treadle_owner
   without a comment
 
@@ -6692,7 +6692,7 @@ create function treadle.misspelt_validator(p_name text)
   returns text
   language sql immutable security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 647d5671f46a4a1a1516591b251d2e4ae6332c8f757f8701bb54f80b4de25fd3
+  as sha256 28980c7a938a1ea44698fabedf509628139c6aba115fe12aadb4fd545a3263ed
   owner treadle_owner
   without a comment
 
@@ -7240,7 +7240,7 @@ create function treadle.prepare_task(p_options jsonb, p_use text, p_now timestam
   returns record
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 d2ff338b322e76ad01a2129492c90b68fa1df947c114921cec777bb94f7f84b5
+  as sha256 ecbc39bd57f89169d4f5d17373ca71b41115842a0cd99f2e822511ad97c70926
   owner treadle_owner
   without a comment
 
@@ -8979,7 +8979,7 @@ create function treadle.store_type(p_name text, p_settings jsonb, p_actor text, 
   returns boolean
   language plpgsql volatile security invoker cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 8174d0251efa94e45d3a12c2fe38f5f1720a121099bdeda7d3fd8a6138e4195d
+  as sha256 83964c7a9bfdf08427005945d789213567ac878554663ef4a6ebaaacda6ae8cd
   owner treadle_owner
   without a comment
 

@@ -54,42 +54,6 @@ begin
 end;
 $$;
 
--- edit_distance: return how many letters must be inserted, removed, replaced or swapped with their
--- neighbour to turn one word into another.
-create or replace function treadle.edit_distance(p_one text, p_other text)
-returns integer
-language plpgsql
-immutable
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_one    text[] := regexp_split_to_array(p_one, '');
-  v_other  text[] := regexp_split_to_array(p_other, '');
-  v_before integer[];
-  v_last   integer[];
-  v_row    integer[] := array(select generate_series(0, cardinality(v_other)));
-begin
-  for v_at in 1..cardinality(v_one) loop
-    v_before := v_last;
-    v_last := v_row;
-    v_row := array[v_at];
-    for v_to in 1..cardinality(v_other) loop
-      v_row[v_to + 1] := least(
-        v_row[v_to] + 1,
-        v_last[v_to + 1] + 1,
-        v_last[v_to] + (v_one[v_at] <> v_other[v_to])::integer,
-        case
-          when v_at > 1 and v_to > 1
-            and v_one[v_at] = v_other[v_to - 1] and v_one[v_at - 1] = v_other[v_to]
-            then v_before[v_to - 1] + 1
-        end
-      );
-    end loop;
-  end loop;
-  return v_row[cardinality(v_other) + 1];
-end;
-$$;
-
 -- canonical_validator: return the name of a built-in validator that was written with hyphens or
 -- capitals, such as json-schema; other names are returned as they are.
 create or replace function treadle.canonical_validator(p_name text)
@@ -99,7 +63,9 @@ immutable
 parallel safe
 return case
   when
-    lower(replace(p_name, '-', '_')) in ('json_schema', 'regex', 'test_pass', 'llm_judge', 'none')
+    lower(replace(p_name, '-', '_')) in (
+      'json_schema', 'regex', 'test_pass', 'llm_judge', 'returns', 'none'
+    )
     then lower(replace(p_name, '-', '_'))
   else p_name
 end;
@@ -136,7 +102,9 @@ set search_path = pg_catalog, pg_temp
 as $$
   select built_in.name
   from (
-    values ('json_schema', 2), ('test_pass', 2), ('llm_judge', 2), ('regex', 1), ('none', 1)
+    values
+      ('json_schema', 2), ('test_pass', 2), ('llm_judge', 2), ('returns', 1), ('regex', 1),
+      ('none', 1)
   ) as built_in (name, allowed)
   cross join lower(replace(p_name, '-', '_')) as given (name)
   where
