@@ -4,8 +4,8 @@ The server is the embedded one, or that of `TREADLE_TEST_DATABASE_URL` (a superu
 `TREADLE_TEST_PG_BIN` names the programs of another PostgreSQL to test on. A test gets a clone of a
 template database that was migrated once; all of it is gone when the run ends. Copying a database
 takes longer than most tests, so those that take `driver`, and those of workers and commands, share
-one that is emptied before each. A test that changes the schema takes `fresh`, a copy of its own, or
-is marked `own_database`.
+one that is emptied before each, and whose clock can be set. A test that changes the schema, or
+looks at it, takes `fresh`, a copy of its own, or is marked `own_database`.
 """
 
 import gc
@@ -31,7 +31,7 @@ from pytest_postgresql.janitor import DatabaseJanitor
 from xdist.scheduler import LoadFileScheduling
 
 from tests.drivers.databases import SEEDS, NewDatabase, OwnServer, Spares
-from tests.drivers.engine import Connection, Driver
+from tests.drivers.engine import CLOCK, Connection, Driver
 from tests.drivers.stores import S3, s3_server
 from treadle.db.embedded import EmbeddedServer, embedded_bindir
 from treadle.db.install.migrate import migrate
@@ -235,7 +235,9 @@ def shared_url(server_url: str, template: str) -> Iterator[str]:
     with temporary_database(server_url, template=template) as name:
         url = with_database(server_url, name)
         with psycopg.connect(url) as conn:
+            # With the clock of the tests from the start, whichever test comes first.
             conn.execute(SEEDS.encode())
+            conn.execute(CLOCK.encode())
         yield url
 
 
@@ -247,8 +249,10 @@ def spares(shared_url: str) -> Iterator[Spares]:
 
 
 @pytest.fixture
-def emptied_url(shared_url: str, spares: Spares) -> str:
-    """The shared database, which is empty now."""
+def emptied_url(request: pytest.FixtureRequest, shared_url: str, spares: Spares) -> str:
+    """The shared database, which is empty now; a fresh one for a test that is marked so."""
+    if request.node.get_closest_marker("own_database"):
+        return str(request.getfixturevalue("copied_url"))
     spares.empty()
     return shared_url
 

@@ -98,6 +98,7 @@ def test_a_terminal_shows_the_files_of_a_task(drawn: dict[str, str]) -> None:
     assert "cat.txt" in shown
 
 
+@pytest.mark.own_database
 def test_a_doctor_tries_the_store(cli: Cli, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def found() -> dict[str, str]:
         checks = json.loads(cli("doctor", "--json").out)["items"]
@@ -110,6 +111,7 @@ def test_a_doctor_tries_the_store(cli: Cli, files: Path, monkeypatch: pytest.Mon
     assert found()["status"] == "fail"
 
 
+@pytest.mark.own_database
 def test_a_doctor_tries_the_folder_of_the_user_where_no_store_is_named(
     cli: Cli, sync_conn: Conn, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,7 @@ def test_a_cron_line_is_looked_at_without_a_database(bare: Cli) -> None:
     assert len(bare("schedules", "preview", "@daily", "--limit", "8").rows) == 10
 
 
+@pytest.mark.own_database
 def test_doctor_reports_late_and_stopped_schedules(cli: Cli, sync_conn: Conn) -> None:
     def found() -> tuple[str, str]:
         checks = cli("doctor", "--json").json["items"]

@@ -96,6 +96,7 @@ def test_a_worker_drains_on_sigterm_and_exits_0(
     assert commands.status(sync_conn, task) == "ready"
 
 
+@pytest.mark.own_database
 @pytest.mark.parametrize("service", ["reaper", "promoter"])
 def test_a_service_keeps_its_health_file_and_ends_on_sigterm(
     service: str, start: Start, cli: Cli

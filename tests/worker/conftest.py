@@ -11,10 +11,9 @@ from treadle.settings import load_settings
 
 
 @pytest.fixture
-def database_url(request: pytest.FixtureRequest) -> str:
-    """The shared database, emptied; a copy for a test that changes the schema."""
-    own = request.node.get_closest_marker("own_database")
-    return str(request.getfixturevalue("copied_url" if own else "emptied_url"))
+def database_url(emptied_url: str) -> str:
+    """The shared database, emptied."""
+    return emptied_url
 
 
 @pytest.fixture
