@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     )
     from treadle.fields import RetryPolicy
     from treadle.models import Answer, Artifact, Brief, DagState, Decision, DecisionReport, Step
-    from treadle.producer.dag import Dag, DagHandle, OpenDag
+    from treadle.producer.dag import Dag, DagHandle, Node, OpenDag
     from treadle.producer.handle import Handle
-    from treadle.producer.node import Node
     from treadle.producer.task import Task
     from treadle.worker.context import Context
     from treadle.worker.outcomes import (
@@ -80,9 +79,8 @@ _HOMES = {
     "treadle.models": (
         "Answer", "Artifact", "Brief", "DagState", "Decision", "DecisionReport", "Step"
     ),
-    "treadle.producer.dag": ("Dag", "DagHandle", "OpenDag"),
+    "treadle.producer.dag": ("Dag", "DagHandle", "Node", "OpenDag"),
     "treadle.producer.handle": ("Handle",),
-    "treadle.producer.node": ("Node",),
     "treadle.producer.task": ("Task",),
     "treadle.worker.context": ("Context",),
     "treadle.worker.outcomes": (

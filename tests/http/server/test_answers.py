@@ -19,7 +19,7 @@ from starlette.requests import Request
 from tests.drivers.http.servers import Conn
 from tests.drivers.http.sockets import connect, head
 from tests.drivers.processes.children import until
-from treadle.api import connections
+from treadle.api import server as api_server
 from treadle.api.paging import MOST_BYTES, Paging
 from treadle.api.server import bind
 
@@ -97,13 +97,13 @@ async def serving(app: Any = large) -> AsyncIterator[tuple[str, uvicorn.Server]]
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * 1024)
     config = uvicorn.Config(
         app,
-        http=connections.Connection,
+        http=api_server.Connection,
         lifespan="off",
         log_config=None,
         timeout_graceful_shutdown=1,
         timeout_keep_alive=1,
     )
-    server = connections.LimitedServer(config, connections.ConnectionLimits(100, 10))
+    server = api_server.LimitedServer(config, api_server.ConnectionLimits(100, 10))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, [bound])
         await until(lambda: server.started)
@@ -125,7 +125,7 @@ def asking(url: str, *headers: str, room: int = 4096) -> Iterator[socket.socket]
 async def test_a_client_that_does_not_read_is_given_up(
     monkeypatch: pytest.MonkeyPatch, headers: list[str]
 ) -> None:
-    monkeypatch.setattr(connections, "READ_S", 0.3)
+    monkeypatch.setattr(api_server, "READ_S", 0.3)
     async with serving() as (url, server):
         with asking(url, *headers):
             await until(lambda: server.server_state.total_requests == 1)
@@ -136,7 +136,7 @@ async def test_a_client_that_does_not_read_is_given_up(
 async def test_a_client_that_asks_on_and_does_not_read_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connections, "READ_S", 0.3)
+    monkeypatch.setattr(api_server, "READ_S", 0.3)
     async with serving() as (url, server):
         with asking(url) as line:
             line.sendall(head("GET", "/") * 3)
@@ -153,7 +153,7 @@ async def test_a_client_that_asks_on_and_does_not_read_is_given_up(
 async def test_a_client_that_leaves_a_little_is_given_up(
     monkeypatch: pytest.MonkeyPatch, headers: list[str], more: bytes
 ) -> None:
-    monkeypatch.setattr(connections, "READ_S", 0.3)
+    monkeypatch.setattr(api_server, "READ_S", 0.3)
 
     async def full(scope: Any, receive: Any, send: Any) -> None:
         """Answers with no more than the system keeps, and a little."""
@@ -175,7 +175,7 @@ async def test_a_client_that_leaves_a_little_is_given_up(
 async def test_a_client_that_has_read_all_has_its_time_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(connections, "READ_S", 3.0)
+    monkeypatch.setattr(api_server, "READ_S", 3.0)
     was_read, is_full = anyio.Event(), anyio.Event()
 
     async def twice(scope: Any, receive: Any, send: Any) -> None:
@@ -196,7 +196,7 @@ async def test_a_client_that_has_read_all_has_its_time_again(
             await until(lambda: read(line) and waiting(server) == 0)
             was_read.set()
             await is_full.wait()
-            await anyio.sleep(paused + 1.5 * connections.READ_S - time.monotonic())
+            await anyio.sleep(paused + 1.5 * api_server.READ_S - time.monotonic())
             assert server.server_state.connections
 
 
@@ -215,12 +215,12 @@ async def test_a_connection_has_its_time_again_after_each_answer() -> None:
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    limits = connections.ConnectionLimits(100, header_timeout_s=30)
+    limits = api_server.ConnectionLimits(100, header_timeout_s=30)
     async with serving(slow) as (url, server):
         with asking(url):
             await until(lambda: server.server_state.tasks)
             [connection] = server.server_state.connections
-            assert isinstance(connection, connections.Connection)
+            assert isinstance(connection, api_server.Connection)
             connection.opened_at -= 60
             limits.enforce([connection])
             ready.set()
@@ -230,7 +230,7 @@ async def test_a_connection_has_its_time_again_after_each_answer() -> None:
 
 
 async def test_a_slow_client_gets_its_complete_response(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "READ_S", 1.5)
+    monkeypatch.setattr(api_server, "READ_S", 1.5)
     began = time.monotonic()
     got = 0
     async with serving() as (url, _), await connect_slow(url) as line:
@@ -239,8 +239,8 @@ async def test_a_slow_client_gets_its_complete_response(monkeypatch: pytest.Monk
             while True:
                 got += len(await line.receive())
                 # At an even pace, until more than the time for one read is over.
-                if time.monotonic() - began < 2 * connections.READ_S:
-                    await anyio.sleep(2 * connections.READ_S * 65536 / LARGE)
+                if time.monotonic() - began < 2 * api_server.READ_S:
+                    await anyio.sleep(2 * api_server.READ_S * 65536 / LARGE)
 
     assert got > LARGE
 

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from tests.drivers.workers import run_all, until, working
 from treadle import CancelTask, Context, RetryAfter, Treadle
 from treadle.logs import configure_logging
-from treadle.worker import end_log
+from treadle.worker import completer
 
 pytestmark = pytest.mark.requirement("F28")
 
@@ -69,8 +69,8 @@ async def test_each_end_is_logged_with_its_task(app: Treadle) -> None:
 async def test_more_than_the_limit_are_counted(
     app: Treadle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(end_log, "MAX_LINES", 5)
-    monkeypatch.setattr(end_log, "SECOND_S", 3600.0)
+    monkeypatch.setattr(completer, "MAX_LINES", 5)
+    monkeypatch.setattr(completer, "SECOND_S", 3600.0)
 
     @app.task(max_attempts=1)
     async def work(n: int) -> None:
@@ -92,8 +92,8 @@ async def test_more_than_the_limit_are_counted(
 async def test_counts_are_written_when_the_second_is_over(
     app: Treadle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(end_log, "MAX_LINES", 0)
-    monkeypatch.setattr(end_log, "SECOND_S", 0.1)
+    monkeypatch.setattr(completer, "MAX_LINES", 0)
+    monkeypatch.setattr(completer, "SECOND_S", 0.1)
 
     @app.task()
     async def work() -> None: ...
