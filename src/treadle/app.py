@@ -22,7 +22,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Concatenate, Self, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Self, TypeVar, Unpack, overload
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -52,7 +52,7 @@ from treadle.settings import (
 from treadle.worker import context
 from treadle.worker.artifacts import ArtifactReader, Reference, open_artifact
 from treadle.worker.context import Context
-from treadle.worker.loop import Worker, WorkerOptions
+from treadle.worker.loop import Worker, WorkerOptions, WorkerSettings
 from treadle.worker.registry import Definition, Handler, Registry, split_inputs
 from treadle.worker.validation import OUTPUT_LIMIT, ValidatorCommand, ValidatorFunction
 
@@ -68,24 +68,6 @@ class Artifacts:
     async def open(self, artifact: Reference) -> ArtifactReader:
         """Open the file of an artifact to read in chunks: `async for chunk in file`."""
         return await open_artifact(self._app.db, self._app.store, artifact)
-
-
-class WorkerSettings(TypedDict, total=False):
-    """The options of `app.worker()`, which override the settings."""
-
-    agent: str
-    queues: Sequence[str]
-    slots: int
-    prefetch: int
-    capabilities: Sequence[str]
-    models: Sequence[str]
-    budget_usd: float
-    heartbeat_s: float
-    claim_ttl_s: float
-    drain_s: float
-    health_file: Path
-    until_empty: bool
-    signals: bool
 
 
 class Treadle:

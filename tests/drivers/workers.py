@@ -12,8 +12,8 @@ from tests.drivers.processes.children import Conn as Conn
 from tests.drivers.processes.children import rows as rows
 from tests.drivers.processes.children import statuses as statuses
 from tests.drivers.processes.children import until as until
-from treadle.app import Treadle, WorkerSettings
-from treadle.worker.loop import Worker
+from treadle.app import Treadle
+from treadle.worker.loop import Worker, WorkerSettings
 
 
 @asynccontextmanager

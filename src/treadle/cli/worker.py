@@ -22,8 +22,9 @@ from treadle.cli.options import with_options
 from treadle.errors import ConfigurationError, TreadleError
 
 if TYPE_CHECKING:
-    from treadle.app import Treadle, WorkerSettings
+    from treadle.app import Treadle
     from treadle.services.service import Service
+    from treadle.worker.loop import WorkerSettings
 
 
 @common.command(json=False)

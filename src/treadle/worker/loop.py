@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 from uuid import uuid4
 
 import anyio
@@ -70,6 +70,24 @@ class WorkerOptions:
     signals: bool = False
     # The maximum number of connections that it opens, shown to help with max_connections.
     connections: int | None = None
+
+
+class WorkerSettings(TypedDict, total=False):
+    """The options of `app.worker()`, which override the settings."""
+
+    agent: str
+    queues: Sequence[str]
+    slots: int
+    prefetch: int
+    capabilities: Sequence[str]
+    models: Sequence[str]
+    budget_usd: float
+    heartbeat_s: float
+    claim_ttl_s: float
+    drain_s: float
+    health_file: Path
+    until_empty: bool
+    signals: bool
 
 
 class Worker:

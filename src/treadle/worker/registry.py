@@ -53,7 +53,6 @@ class Definition:
         # The queues that the application declares; the registry shares its own.
         self.declared_queues: Collection[str] = ()
         self._adapter = self._adapter_of(handler)
-        self._output_adapter: TypeAdapter[Any] | None = None
 
     def define(self, queue: str) -> dict[str, Any]:
         """Return what SQL needs to create the type, and the queue if the code declares it."""
@@ -140,10 +139,9 @@ class Definition:
         """Convert an output, which is JSON, to the type that the handler returns."""
         if self._returns is None:
             return value
-        if self._output_adapter is None:
-            self._output_adapter = TypeAdapter(self._returns)
+        assert self.return_adapter is not None
         try:
-            return self._output_adapter.validate_python(value)
+            return self.return_adapter.validate_python(value)
         except ValidationError as error:
             raise InvalidArgument(
                 f"the output of {self.name} is not what the handler returns: "

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from tests.drivers.engine import Driver
 from tests.drivers.workers import run_all
-from treadle import Context, Treadle
+from treadle import Context, RetryAfter, Treadle
 from treadle.errors import InvalidArgument
 
 pytestmark = pytest.mark.requirement("B15")
@@ -52,7 +52,12 @@ async def as_word() -> Literal["yes", "no"]:
     return "yes"
 
 
+async def or_outcome() -> list[Line] | RetryAfter:
+    return ORDER.lines
+
+
 RETURNED = {
+    or_outcome: ORDER.lines,
     as_model: ORDER,
     as_list: ORDER.lines,
     as_tuple: (1, date(2026, 12, 1)),
