@@ -115,9 +115,9 @@ def test_a_plain_user_runs_it_as_themselves(pg_bin: Path | None) -> None:
 
     try:
         assert done.returncode == 0, done.stderr
-        user, running, home = done.stdout.splitlines()
-        assert (user, running) == ("user postgres", "running False")
-        assert re.fullmatch(r"home /tmp/treadle/root-[0-9a-f]{6}-pg18", home)
+        assert {"user postgres", "running False"} <= set(done.stdout.splitlines())
+        home = r"^home /tmp/treadle/root-[0-9a-f]{6}-pg18$"
+        assert re.search(home, done.stdout, re.MULTILINE)
         assert place.stat().st_uid == uid
     finally:
         shutil.rmtree(place, ignore_errors=True)
