@@ -24,7 +24,6 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.db.database import Database
 
-KEEP = 3_153_600_000
 router = APIRouter(prefix="/v1", tags=["queues"])
 List = Annotated[Access, requires("read", on=LIST)]
 Read = Annotated[Access, requires("read", on=QUEUE)]
@@ -35,24 +34,9 @@ QueueName = Annotated[str, Path(min_length=1, max_length=48)]
 DEFAULTS = fields.fields_of(fields.QueueDefaults)
 
 
-@with_fields(DEFAULTS)
+@with_fields(fields.fields_of(fields.QueueSettings))
 class QueueSettings(Body):
     """Settings of a queue; absent fields keep their values."""
-
-    max_spec_bytes: int | None = Field(None, ge=1, le=268_435_456)
-    audit: Literal["compact", "full"] | None = None
-    max_depth: int | None = Field(
-        None,
-        ge=1,
-        le=2**31 - 1,
-        description="Maximum number of waiting tasks; null means no limit.",
-    )
-    fair: bool | None = Field(None, description="Let projects take turns.")
-    hold: bool | None = Field(None, description="Keep new tasks back until they are released.")
-    keep_completed_s: float | None = Field(None, ge=0, le=KEEP)
-    keep_cancelled_s: float | None = Field(None, ge=0, le=KEEP)
-    keep_dead_s: float | None = Field(None, ge=0, le=KEEP)
-    prune_mode: Literal["archive", "drop"] | None = None
 
 
 class Queue(BaseModel):
