@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from treadle.api import problems
 from treadle.api.auth import OPEN_PATHS
 from treadle.api.bodies import BODIES
+from treadle.api.examples import EXAMPLES
 
 # The statuses with which the middlewares may answer any request.
 EVERYWHERE = (400, 401, 403, 408, 413, 414, 415, 422, 429, 431, 503)
@@ -64,6 +65,8 @@ def document_of(app: FastAPI) -> dict[str, Any]:
             shape = model.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas.update(shape.pop("$defs", {}))
             schemas[model.__name__] = shape
+        for name, examples in EXAMPLES.items():
+            schemas[name]["examples"] = examples
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
         document["tags"] = [{"name": name, "description": TAGS[name]} for name in TAGS]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from treadle.api.access import LIST, PROJECT, SHARED, Access, requires
@@ -24,12 +24,6 @@ Change = Annotated[Access, requires("enqueue", on=SHARED)]
 
 class NewProject(BaseModel):
     """A new project."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"name": "Shopping List API", "external_ref": "todoist:123"}]
-        }
-    )
 
     name: Visible = Field(max_length=200)
     external_ref: Text | None = Field(

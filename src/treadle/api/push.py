@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import structlog
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import BaseModel, Field, StrictBool, StrictInt
 from starlette.responses import Response
 
 from treadle import __version__
@@ -34,12 +34,6 @@ QueueId = Annotated[
 
 class Prompt(BaseModel):
     """A prompt for an agent. Unknown fields are ignored."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"prompt": "Fix the tests", "model": "sonnet", "timeout_seconds": 1800}]
-        }
-    )
 
     prompt: Visible = Field(min_length=1, max_length=1_000_000)
     model: str | None = Field(None, max_length=200)

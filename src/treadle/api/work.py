@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictInt
 from starlette.responses import Response
 
 from treadle.api.access import WORK, WORK_ITEM, Access, Config, requires
@@ -76,20 +76,6 @@ Since = Annotated[Moment, BeforeValidator(_written)]
 class NewWork(BaseModel):
     """A new work item; it is queued until it is dispatched."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": "code_review",
-                    "description": "Review PR #3 in shopping-list-api",
-                    "payload": {"pr": 3, "repo": "shopping-list-api"},
-                    "priority": 2,
-                    "assigned_agent": "steve-w",
-                }
-            ]
-        }
-    )
-
     type: Annotated[str, AfterValidator(_word)] = Field(
         json_schema_extra={"pattern": WORD}, examples=["code_review"]
     )
@@ -106,15 +92,6 @@ class NewWork(BaseModel):
 
 class WorkChange(BaseModel):
     """Changes; fields that are absent, null or empty (except notes) keep their values."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"status": "dispatched", "assigned_agent": "steve-w"},
-                {"status": "completed", "outcome": "success", "notes": "merged to main"},
-            ]
-        }
-    )
 
     status: Annotated[Status | None, unless_empty(Status)] = None
     outcome: Annotated[Outcome | None, unless_empty(Outcome)] = Field(

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from treadle import fields
@@ -56,20 +56,6 @@ class Node(NodeOptions):
 
 class Plan(Body):
     """A DAG with all its tasks, which are stored in one transaction."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "Build landing page",
-                    "tasks": [
-                        {"name": "research", "type": "research", "spec": {"topic": "rivals"}},
-                        {"name": "build", "type": "code", "after": ["research"]},
-                    ],
-                }
-            ]
-        }
-    )
 
     name: Text = Field(min_length=1, max_length=1000)
     tasks: list[Node] = Field(min_length=1, max_length=MOST_TASKS)

@@ -125,7 +125,7 @@ async def ages(access: List) -> Response:
 async def keep(kind: Kind, asked: RetentionAge, access: Operate) -> Response:
     """Set a retention age.
 
-    It says how long events, offline agents or schedule runs are kept; null means for ever.
+    It says how long events, offline agents or schedule runs are kept; null means forever.
     """
     await access.db.retention.set(kind, asked.keep_s, access.caller.name)
     return json_response(
