@@ -25,7 +25,7 @@ PYTEST := $(BIN)/python -m pytest --dist loadfile --numprocesses
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo dev test mutants test-pg15 check format bench requirements sql \
-  cli-reference vendor clean
+  cli-reference http-reference vendor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile \
@@ -89,6 +89,9 @@ sql: venv ## regenerate sql/install.sql, the schema snapshot and the state machi
 
 cli-reference: venv ## write docs/reference/cli.md from the help of the commands
 	@$(BIN)/python tests/cli_reference.py
+
+http-reference: venv ## write the tables of docs/reference/http-api.md from the OpenAPI document
+	@$(BIN)/python tests/http_reference.py
 
 vendor: venv ## fetch the browser files of vendor.lock again
 	@$(BIN)/python tests/vendor.py $(ARGS)

@@ -212,6 +212,62 @@ class TypeSettings(TypeDefaults, total=False):
     ]
 
 
+class QueueSettings(QueueDefaults, total=False):
+    """Settings of a queue: defaults for its tasks, and settings of the queue itself."""
+
+    max_depth: Annotated[
+        int, Field("Waiting tasks beyond which more are rejected; null: no limit.", 1, 2**31 - 1)
+    ]
+    max_spec_bytes: Annotated[int, Field("Largest arguments of a task, in bytes.", 1, 2**28)]
+    fair: Annotated[bool, Field("Whether projects take turns, weighted by their shares.")]
+    hold: Annotated[bool, Field("Whether new tasks are kept back until they are released.")]
+    audit: Annotated[
+        Literal["compact", "full"],
+        Field("Whether events are written for important transitions or for all."),
+    ]
+    keep_completed_s: Annotated[
+        float, Field("Seconds until completed tasks are pruned; null: never.", 0, 3_153_600_000)
+    ]
+    keep_cancelled_s: Annotated[
+        float, Field("Seconds until cancelled tasks are pruned; null: never.", 0, 3_153_600_000)
+    ]
+    keep_dead_s: Annotated[
+        float,
+        Field("Seconds until undecided dead letters are pruned; null: never.", 0, 3_153_600_000),
+    ]
+    prune_mode: Annotated[
+        Literal["archive", "drop"], Field("Whether pruned tasks are archived or deleted.")
+    ]
+
+
+class TaskFilter(TypedDict, total=False):
+    """A filter of tasks, which must match all keys that are given."""
+
+    queue: Annotated[str, Field("Name of the queue.")]
+    type: Annotated[str, Field("Type of the task.")]
+    status: Annotated[Status | list[Status], Field("State, or a list of states.")]
+    tag: Annotated[str, Field("One of the tags of the task.")]
+    dag_id: Annotated[UUID, Field("DAG that the task belongs to.")]
+    project_id: Annotated[UUID, Field("Project that the task belongs to.")]
+    agent: Annotated[str, Field("Agent that has the task, or had it last.")]
+    failure_class: Annotated[str, Field("Class of the last failure.")]
+    reason: Annotated[str, Field("Part of the reason of the last failure.")]
+    created_before: Annotated[str, Field("A time, or an age such as 90s, 15m, 2h or 7d.")]
+    created_after: Annotated[str, Field("A time, or an age such as 90s, 15m, 2h or 7d.")]
+    created_by: Annotated[str, Field("Name of the creator.")]
+    source: Annotated[str, Field("System that the task comes from.")]
+
+
+class LetterFilter(TypedDict, total=False):
+    """Keys that a filter of dead letters has in addition to those of a task filter."""
+
+    fingerprint: Annotated[str, Field("Group of the dead letter: letters with the same error.")]
+    dead_before: Annotated[str, Field("A time, or an age such as 90s, 15m, 2h or 7d.")]
+    dead_after: Annotated[str, Field("A time, or an age such as 90s, 15m, 2h or 7d.")]
+    poison: Annotated[bool, Field("Whether the task seems to crash its workers.")]
+    escalated: Annotated[bool, Field("Whether the dead letter was escalated.")]
+
+
 class NodeOptions(TypeDefaults, total=False):
     """Fields that a task can set, in a DAG or not."""
 

@@ -297,7 +297,7 @@ ACCESS = "treadle.access"
 PUBLIC_ROUTES = frozenset(
     {
         *("/health", "/healthz", "/readyz", "/status"),
-        *("/docs", "/docs/{name}", "/problems", "/problems/{code}"),
+        *("/", "/docs", "/docs/{name}", "/problems", "/problems/{code}"),
     }
 )
 

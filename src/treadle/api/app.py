@@ -8,17 +8,15 @@ from typing import Annotated, Any
 
 import anyio
 from fastapi import APIRouter, FastAPI
-from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
 from treadle import __version__
 from treadle.api import docs, harness, problems, projects, push, v1, work
 from treadle.api.access import OPEN, Access, Public, needs_of, requires
-from treadle.api.auth import OPEN_PATHS, add_middleware
+from treadle.api.auth import add_middleware
 from treadle.api.batch import RequestBatcher
-from treadle.api.bodies import BODIES
 from treadle.api.long_poll import long_poll_lifespan
+from treadle.api.openapi import document_of
 from treadle.api.problems import answers
 from treadle.api.stream import EventBroadcaster
 from treadle.app import Treadle
@@ -29,14 +27,15 @@ from treadle.errors import Unavailable
 ANSWER_S = 3.0
 
 health_router = APIRouter(tags=["health"])
-# The statuses with which the middlewares may answer any request.
-EVERYWHERE = (400, 401, 403, 408, 413, 414, 415, 422, 429, 431, 503)
 
 
 @health_router.head("/healthz", include_in_schema=False)
 @health_router.get("/healthz")
 async def alive() -> dict[str, str]:
-    """Check that the process runs."""
+    """Check that the process runs.
+
+    It does not use the database.
+    """
     return {"status": "ok"}
 
 
@@ -45,7 +44,10 @@ async def alive() -> dict[str, str]:
 @health_router.get("/health", responses=answers(503))
 @health_router.get("/readyz", responses=answers(503))
 async def ready(access: Public) -> dict[str, Any]:
-    """Check that the database responds and has the schema that this server needs."""
+    """Check that the server is ready.
+
+    The database responds and has the schema that this server needs; otherwise the response is 503.
+    """
     db = access.db
     await db.calls.open()
     try:
@@ -128,43 +130,5 @@ def make_app(treadle: Treadle, *, local: bool = False, hosts: Iterable[str] = ()
     # Raises when a route does not name what it needs.
     app.state.needs = list(needs_of(app.routes))
     add_middleware(app, treadle, local=local, hosts=hosts)
-    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
+    app.openapi = lambda: document_of(app)  # type: ignore[method-assign]
     return app
-
-
-def _document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, with problem documents in place of FastAPI's own errors."""
-    if app.openapi_schema is None:
-        document = get_openapi(
-            title=app.title, version=app.version, summary=app.summary, routes=app.routes
-        )
-        schemas = document.setdefault("components", {}).setdefault("schemas", {})
-        models: list[type[BaseModel]] = [problems.Problem, *BODIES]
-        for model in models:
-            shape = model.model_json_schema(ref_template="#/components/schemas/{model}")
-            schemas.update(shape.pop("$defs", {}))
-            schemas[model.__name__] = shape
-        _add_everywhere(document)
-        for unused in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(unused, None)
-        app.openapi_schema = document
-    return app.openapi_schema
-
-
-def _add_everywhere(document: dict[str, Any]) -> None:
-    """Add the responses of the middlewares, and the token that they need, to every operation."""
-    components = document["components"]
-    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    components["responses"] = {
-        f"Problem{status}": answer for status, answer in problems.answers(*EVERYWHERE, 404).items()
-    }
-    for path, operations in document.get("paths", {}).items():
-        for operation in operations.values():
-            own = operation["responses"]
-            # FastAPI documents its own format of validation errors.
-            own.pop("422", None)
-            # A path parameter with a slash or a line break matches no route.
-            for status in (*EVERYWHERE, *((404,) if "{" in path else ())):
-                own.setdefault(str(status), {"$ref": f"#/components/responses/Problem{status}"})
-            if path not in OPEN_PATHS:
-                operation["security"] = [{"token": []}]

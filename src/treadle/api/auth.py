@@ -38,7 +38,7 @@ STATUS = "/status"
 OPEN_PATHS = frozenset(
     {
         *("/health", "/healthz", "/readyz", STATUS),
-        *("/docs", *(f"/docs/{name}" for name in docs.FILES)),
+        *("/", "/docs", *(f"/docs/{name}" for name in docs.FILES)),
         *("/problems", *(f"/problems/{code}" for code in problems.explained())),
     }
 )

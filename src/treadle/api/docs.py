@@ -1,8 +1,8 @@
-"""The page at /docs: the OpenAPI document in Swagger UI, served without other hosts.
+"""The pages at / and /docs: links, and the OpenAPI document in Swagger UI without other hosts.
 
 Its files are in `static/`; those in `static/vendor/` come from the packages of `vendor.lock`. The
-page has no inline script or style, and its Content-Security-Policy allows none. It needs no token,
-because it shows nothing that is not in the public source.
+pages have no inline script or style, and their Content-Security-Policy allows none. They need no
+token, because they show nothing that is not in the public source.
 
 Starlette's StaticFiles would do most of this. It makes ETags from the time of a file, which differs
 between servers, and compresses the 1.5 MB of Swagger UI again for each request.
@@ -16,11 +16,20 @@ from typing import NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 STATIC = Path(__file__).parent / "static"
 SWAGGER = "vendor/swagger-ui-dist"
 PAGE = "docs.html"
+INDEX = "index.html"
+# The same links for programs, relative to the address of the index.
+LINKS = {
+    "docs": "docs",
+    "openapi": "openapi.json",
+    "problems": "problems",
+    "status": "status",
+    "health": "health",
+}
 # By the last part of the URL: a request cannot name any other file.
 FILES = {
     "docs.js": "docs.js",
@@ -70,6 +79,17 @@ def asset(name: str) -> Asset:
     # Without a time, so that every server sends the same bytes.
     packed = gzip.compress(plain, mtime=0)
     return Asset(plain, packed, hashlib.sha256(plain).hexdigest()[:32], TYPES[path.suffix])
+
+
+@router.get("/")
+def index(request: Request) -> Response:
+    """Send links to the other pages: HTML for browsers, JSON for programs."""
+    if "text/html" in request.headers.get("accept", ""):
+        response = _send(request, asset(INDEX))
+    else:
+        response = JSONResponse(LINKS, headers=HEADERS)
+    response.headers.add_vary_header("Accept")
+    return response
 
 
 @router.get("/docs")

@@ -21,7 +21,7 @@ from treadle.services.outbound import is_loopback_url
 
 Status = Literal["pending", "claimed", "completed", "done", "failed"]
 log = structlog.get_logger(__name__)
-router = APIRouter(prefix="/harness", tags=["harness"])
+router = APIRouter(prefix="/harness", tags=["harness protocol"])
 Add = Annotated[Access, requires("enqueue", on=HARNESS)]
 Claim = Annotated[Access, requires("work", on=HARNESS)]
 Read = Annotated[Access, requires("read", on=HARNESS_TASK)]
@@ -153,7 +153,10 @@ class Task(BaseModel):
 async def enqueue(
     task: NewHarnessTask, request: Request, access: Add, config: Config, response: Response
 ) -> StoredTask:
-    """Store a task for an agent, and nudge the agent if that is allowed."""
+    """Store a task for an agent.
+
+    The agent is nudged if that is allowed.
+    """
     await _allow_local_nudges(request, access, task.agent_url)
     task_id, created = await access.db.harness.enqueue(
         task.agent_url, task.payload, task_id=task.task_id, secrets=config.harness_secrets
@@ -173,7 +176,10 @@ async def enqueue(
 
 @router.get("/tasks/{task_id}", responses=answers(404))
 async def show(task_id: UUID, access: Read) -> Task:
-    """Get the status of a task."""
+    """Get the status of a task.
+
+    The response has the decision once there is one.
+    """
     return Task(**await access.db.harness.get(task_id))
 
 
@@ -183,9 +189,10 @@ async def show(task_id: UUID, access: Read) -> Task:
     responses={204: {"description": "No task waits for this agent"}, **answers(409)},
 )
 async def claim(asked: NextTask, access: Claim, config: Config) -> ClaimedHarnessTask | Response:
-    """Claim the oldest task of an agent. A repeat with the same token gets the same task.
+    """Claim the oldest task of an agent.
 
-    409 `claim-lost`: the claim of this token has expired; send a new token.
+    Repeating the request with the same token gets the same task. The response is 409 `claim-lost`
+    if the claim of this token has expired; send a new token then.
     """
     access.check_agent_url(asked.agent_url)
     found = await access.db.harness.claim(
@@ -205,7 +212,10 @@ async def claim(asked: NextTask, access: Claim, config: Config) -> ClaimedHarnes
 
 @router.post("/tasks/{task_id}/heartbeat", responses=answers(404, 409))
 async def heartbeat(task_id: UUID, beat: HarnessHeartbeat, access: Work) -> ExtendedClaim:
-    """Extend the claim. 409 `claim-lost`: the task no longer belongs to this agent."""
+    """Extend a claim.
+
+    The response is 409 `claim-lost` if the task no longer belongs to this agent.
+    """
     until = await access.db.harness.heartbeat(task_id, beat.claim_token)
     log.debug("harness.heartbeat_received", task_id=str(task_id))
     return ExtendedClaim(task_id=task_id, claim_until=until)
@@ -215,7 +225,11 @@ async def heartbeat(task_id: UUID, beat: HarnessHeartbeat, access: Work) -> Exte
 async def complete(
     task_id: UUID, decided: Decided, access: Work, config: Config
 ) -> EndedHarnessTask:
-    """Store the decision. A repeat changes nothing. 409 `claim-lost`: drop the decision."""
+    """Complete a task with a decision.
+
+    Repeating the request changes nothing. The response is 409 `claim-lost` if the task no longer
+    belongs to this agent; discard the decision then.
+    """
     agent_url = await access.db.harness.agent(task_id)
     verdict = await access.db.harness.complete(
         task_id, decided.claim_token, decided.decision, secrets=config.harness_secrets
@@ -227,7 +241,10 @@ async def complete(
 
 @router.post("/tasks/{task_id}/fail", responses=answers(404, 409))
 async def fail(task_id: UUID, failure: Failure, access: Work) -> EndedHarnessTask:
-    """Fail an attempt: the task is pending again, or failed after its last retry."""
+    """Fail an attempt.
+
+    The task is pending again, or failed after its last retry.
+    """
     agent_url = await access.db.harness.agent(task_id)
     verdict = await access.db.harness.fail(
         task_id, failure.claim_token, clean_text(failure.error), retry=failure.retry
@@ -241,7 +258,10 @@ async def fail(task_id: UUID, failure: Failure, access: Work) -> EndedHarnessTas
 
 @router.post("/result", status_code=202, responses=answers(503))
 async def result(hint: Hint, access: Claim) -> Hint:
-    """Nudge the harness to read results at once. The id is a hint and is not looked up."""
+    """Announce a result.
+
+    The harness then reads results at once. The id is a hint and is not looked up.
+    """
     await access.db.harness.wake()
     return hint
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from treadle.api.access import LIST, PROJECT, SHARED, Access, requires
@@ -16,7 +16,7 @@ from treadle.api.paging import PAGED, WORK_PAGE, Cursor, Limit, work_page
 from treadle.api.problems import answers
 from treadle.db.database import Database
 
-router = APIRouter(prefix="/projects", tags=["work"])
+router = APIRouter(prefix="/projects", tags=["projects"])
 List = Annotated[Access, requires("read", on=LIST)]
 Read = Annotated[Access, requires("read", on=PROJECT)]
 Change = Annotated[Access, requires("enqueue", on=SHARED)]
@@ -24,12 +24,6 @@ Change = Annotated[Access, requires("enqueue", on=SHARED)]
 
 class NewProject(BaseModel):
     """A new project."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"name": "Shopping List API", "external_ref": "todoist:123"}]
-        }
-    )
 
     name: Visible = Field(max_length=200)
     external_ref: Text | None = Field(
@@ -62,9 +56,10 @@ class Project(BaseModel):
 async def list_projects(
     request: Request, access: List, limit: Limit = WORK_PAGE, cursor: Cursor = None
 ) -> Response:
-    """List projects, oldest first. The body is an array, in pages.
+    """List projects.
 
-    A token restricted to queues or an agent gets the projects that have a visible task.
+    The oldest come first. The body is an array, in pages. A token restricted to queues or an agent
+    gets the projects that have a visible task.
     """
     rows = await access.db.projects.page(access.view, after=cursor, limit=limit + 1)
     shown = [_shown(row) for row in rows[:limit]]
@@ -78,7 +73,10 @@ async def list_projects(
     responses=answers(409),
 )
 async def add_project(project: NewProject, access: Change, once: Once) -> Response:
-    """Create a project. Names need not be unique: use an Idempotency-Key for safe repeats."""
+    """Create a project.
+
+    Names need not be unique: use an `Idempotency-Key` for safe repeats.
+    """
 
     async def effect(db: Database) -> Response:
         made = await db.projects.create(project.name, project.external_ref)
@@ -94,7 +92,10 @@ async def add_project(project: NewProject, access: Change, once: Once) -> Respon
     responses=answers(404),
 )
 async def get_project(project_id: UUID, access: Read) -> Response:
-    """Get one project."""
+    """Get a project.
+
+    The response has its name and its `external_ref`.
+    """
     return json_response(_shown(await access.db.projects.get(project_id)))
 
 
@@ -106,7 +107,10 @@ async def get_project(project_id: UUID, access: Read) -> Response:
 async def change_project(
     project_id: UUID, change: ProjectChange, access: Change, once: Once
 ) -> Response:
-    """Change the name or the external_ref of a project; null removes the external_ref."""
+    """Change a project.
+
+    The body has a new `name` or `external_ref`; null removes the `external_ref`.
+    """
     changes = change.model_dump(exclude_unset=True)
     if changes.get("name", "") is None:
         del changes["name"]

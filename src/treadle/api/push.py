@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import structlog
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import BaseModel, Field, StrictBool, StrictInt
 from starlette.responses import Response
 
 from treadle import __version__
@@ -21,7 +21,7 @@ from treadle.settings import Settings
 State = Literal["pending", "dispatching", "working", "completed", "failed", "cancelled"]
 MAX_TIMEOUT_S = 31_536_000
 log = structlog.get_logger(__name__)
-router = APIRouter(tags=["queue"])
+router = APIRouter(tags=["queue API"])
 Add = Annotated[Access, requires("enqueue", on=PUSH)]
 Read = Annotated[Access, requires("read", on=PUSH)]
 
@@ -34,12 +34,6 @@ QueueId = Annotated[
 
 class Prompt(BaseModel):
     """A prompt for an agent. Unknown fields are ignored."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"prompt": "Fix the tests", "model": "sonnet", "timeout_seconds": 1800}]
-        }
-    )
 
     prompt: Visible = Field(min_length=1, max_length=1_000_000)
     model: str | None = Field(None, max_length=200)
@@ -151,7 +145,10 @@ class Status(BaseModel):
     responses=answers(409, 503),
 )
 async def submit(task: Submission, access: Add, config: Config, once: Once) -> Response:
-    """Append a prompt to the queue. 503 when the queue is full: nothing is stored."""
+    """Submit a prompt.
+
+    It is appended to the queue. The response is 503 when the queue is full, and nothing is stored.
+    """
     return await _submit(
         task, config, once, source=task.source or OTHERS, source_job=task.source_job
     )
@@ -164,7 +161,10 @@ async def submit(task: Submission, access: Add, config: Config, once: Once) -> R
     responses=answers(409, 503),
 )
 async def submit_from_web(task: Prompt, access: Add, config: Config, once: Once) -> Response:
-    """Append a prompt with the source `web`, for web pages."""
+    """Submit a prompt from a web page.
+
+    Its source is `web`.
+    """
     return await _submit(task, config, once, source="web")
 
 
@@ -175,7 +175,10 @@ async def submit_from_web(task: Prompt, access: Add, config: Config, once: Once)
 async def listing(
     access: Read, config: Config, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000
 ) -> PushQueue:
-    """List active entries: those with agents, then the pending ones with their positions."""
+    """List active entries.
+
+    Entries with agents come first, then the pending ones with their positions.
+    """
     rows = await access.db.push.list(limit)
     return PushQueue(
         depth=rows[0]["depth"] if rows else 0,
@@ -190,7 +193,10 @@ async def listing(
     responses=answers(404),
 )
 async def entry(queue_id: QueueId, access: Read) -> QueuedTask:
-    """Get one entry, in any state."""
+    """Get an entry.
+
+    The entry may be in any state.
+    """
     return QueuedTask(**json_row(await access.db.push.get(queue_id)))
 
 
@@ -199,7 +205,10 @@ async def entry(queue_id: QueueId, access: Read) -> QueuedTask:
     responses=answers(404, 409),
 )
 async def cancel(queue_id: QueueId, access: Add) -> CancelledEntry:
-    """Cancel an active entry. If an agent has it, it is also cancelled at the agent."""
+    """Cancel an entry.
+
+    The entry is active. If an agent has it, it is also cancelled at the agent.
+    """
     state = await access.db.push.cancel(
         queue_id, "cancelled through the queue API", access.caller.name
     )
@@ -208,7 +217,11 @@ async def cancel(queue_id: QueueId, access: Add) -> CancelledEntry:
 
 @router.get("/status", response_model=Status, responses=answers(503))
 async def status(access: Public, config: Config) -> Response:
-    """Get the status of the server and of its queue; needs no token."""
+    """Get the status of the server.
+
+    The response has the status of the server and of its queue. It needs no token; with the scope
+    `read` it shows more.
+    """
     found = await access.db.push.summary()
     queue = QueueStatus(max_size=config.queue_max_size, **found)
     told = (

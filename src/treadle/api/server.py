@@ -135,7 +135,8 @@ class _Server(LimitedServer):
         for each in sockets or []:
             host, port, *_ = each.getsockname()
             shown = f"[{host}]" if ":" in host else host
-            log.info("server.started", url=f"http://{shown}:{port}")
+            url = f"http://{shown}:{port}"
+            log.info("server.started", url=url, docs=f"{url}/docs")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # uvicorn would wait for long polls and streams.

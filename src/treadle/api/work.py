@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictInt
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictInt
 from starlette.responses import Response
 
 from treadle.api.access import WORK, WORK_ITEM, Access, Config, requires
@@ -23,7 +23,7 @@ Status = Literal[
 ]
 Outcome = Literal["success", "failed", "cancelled"]
 WORD = r"^[A-Za-z0-9_.:/-]{1,100}$"
-router = APIRouter(tags=["work"])
+router = APIRouter(tags=["work API"])
 List = Annotated[Access, requires("read", on=WORK)]
 Add = Annotated[Access, requires("enqueue", on=WORK)]
 Read = Annotated[Access, requires("read", on=WORK_ITEM)]
@@ -76,20 +76,6 @@ Since = Annotated[Moment, BeforeValidator(_written)]
 class NewWork(BaseModel):
     """A new work item; it is queued until it is dispatched."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": "code_review",
-                    "description": "Review PR #3 in shopping-list-api",
-                    "payload": {"pr": 3, "repo": "shopping-list-api"},
-                    "priority": 2,
-                    "assigned_agent": "steve-w",
-                }
-            ]
-        }
-    )
-
     type: Annotated[str, AfterValidator(_word)] = Field(
         json_schema_extra={"pattern": WORD}, examples=["code_review"]
     )
@@ -106,15 +92,6 @@ class NewWork(BaseModel):
 
 class WorkChange(BaseModel):
     """Changes; fields that are absent, null or empty (except notes) keep their values."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"status": "dispatched", "assigned_agent": "steve-w"},
-                {"status": "completed", "outcome": "success", "notes": "merged to main"},
-            ]
-        }
-    )
 
     status: Annotated[Status | None, unless_empty(Status)] = None
     outcome: Annotated[Outcome | None, unless_empty(Outcome)] = Field(
@@ -195,9 +172,10 @@ async def list_work(
     limit: Limit = WORK_PAGE,
     cursor: Cursor = None,
 ) -> Response:
-    """List work items by priority, then age; with `since` by age. The body is an array, in pages.
+    """List work items.
 
-    A page with more than 64 MiB of payloads ends before its limit.
+    They are sorted by priority, then age; with `since` by age. The body is an array, in pages. A
+    page with more than 64 MiB of payloads ends before its limit.
     """
     rows = await access.db.work.list(
         status=status,
@@ -218,7 +196,10 @@ async def list_work(
     responses=answers(404, 409),
 )
 async def add_work(item: NewWork, access: Add, once: Once) -> Response:
-    """Create a work item. It is queued, even with an assigned_agent, until it is dispatched."""
+    """Create a work item.
+
+    It is queued, even with an `assigned_agent`, until it is dispatched.
+    """
     access.caller.check_author(item.created_by)
     project_id = access.own_project(item.project_id)
 
@@ -245,7 +226,10 @@ async def add_work(item: NewWork, access: Add, once: Once) -> Response:
     responses=answers(404),
 )
 async def get_work(item_id: UUID, access: Read) -> Response:
-    """Get a work item with its dispatch history and its newest 200 changes."""
+    """Get a work item.
+
+    The response has its dispatch history and its newest 200 changes.
+    """
     item = await access.db.work.get(item_id)
     history = {
         "dispatch_history": json_rows(await access.db.work.dispatches(item_id)),
@@ -262,7 +246,10 @@ async def get_work(item_id: UUID, access: Read) -> Response:
 async def update_work(
     item_id: UUID, change: WorkChange, access: Work, config: Config, once: Once
 ) -> Response:
-    """Change a work item; 409 lists what its state allows."""
+    """Change a work item.
+
+    A change that its state does not allow is 409, which lists what is allowed.
+    """
     changes = change.model_dump(mode="json", exclude_none=True)
     if not changes.keys() - {"unless_updated_since"}:
         raise InvalidArgument(
@@ -297,7 +284,10 @@ async def update_work(
     responses=answers(404, 409),
 )
 async def cancel_work(item_id: UUID, access: Cancel, config: Config) -> Response:
-    """Cancel a work item that is queued or dispatched; repeating it changes nothing."""
+    """Cancel a work item.
+
+    The item is queued or dispatched. Repeating the request changes nothing.
+    """
     access.caller.check_agent((await access.db.work.get(item_id))["assigned_agent"])
     await access.db.work.update(
         item_id,

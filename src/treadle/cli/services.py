@@ -200,6 +200,7 @@ def server(
       treadle server
       treadle server --host 0.0.0.0 --port 8420
 
+    The server logs its address; open it in a browser for the documentation of all operations.
     Addresses other than loopback need a token: treadle tokens create.
     """
     with extra("http", "the server"):

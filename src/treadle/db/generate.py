@@ -11,6 +11,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePath
@@ -25,7 +26,20 @@ from treadle.db.install import schema
 from treadle.db.install.files import code_files, functions_in, install_file, sql_dir
 from treadle.db.install.migrate import migrate
 from treadle.errors import ConfigurationError, TreadleError
-from treadle.fields import Field, engine_fields, settable_fields, uses_of
+from treadle.fields import (
+    BreakerSettings,
+    EnqueueOptions,
+    Field,
+    LetterFilter,
+    QueueSettings,
+    RetryPolicy,
+    TaskFilter,
+    TypeSettings,
+    engine_fields,
+    fields_of,
+    settable_fields,
+    uses_of,
+)
 
 BEGIN = "<!-- begin: drawn from treadle.transitions by `make sql` -->"
 END = "<!-- end -->"
@@ -90,11 +104,49 @@ retried or a task is forked. Bounds are values of numbers, characters of texts a
 each name in a list has 1 to 200 characters.
 """
 
+_FIELDS_OPTIONS = (
+    "The keys of `p_options` of [`enqueue_task`](sql.md#enqueue_task) are: {}. A task of "
+    "[`enqueue_tasks`](sql.md#enqueue_tasks) has the same keys, and `type` and `spec`."
+)
+
 _FIELDS_STATE = """
 ## Fields that only treadle writes
 
 Details of a task show all of them, lists those that are marked.
 """
+
+# Sections of the page: title, introduction, and the list that their tables are made from.
+_FIELDS_SECTIONS = [
+    (
+        "Type settings",
+        "Keys of `p_settings` of [`define_type`](sql.md#define_type), and of "
+        "`PUT /v1/types/{name}`.",
+        TypeSettings,
+    ),
+    (
+        "Queue settings",
+        "Keys of `p_settings` of [`define_queue`](sql.md#define_queue), and of "
+        "`PUT /v1/queues/{queue}`.",
+        QueueSettings,
+    ),
+    ("Retry policy", "Keys of `retry`.", RetryPolicy),
+    ("Breaker settings", "Keys of `breaker` of a type.", BreakerSettings),
+    (
+        "Task filters",
+        "Keys of `p_filter` of [`find_tasks`](sql.md#find_tasks), "
+        "[`cancel_tasks_where`](sql.md#cancel_tasks_where) and "
+        "[`retry_tasks_where`](sql.md#retry_tasks_where), and of `filter` of "
+        "`POST /v1/tasks/bulk`. A task must match all of them, and at least one is needed.",
+        TaskFilter,
+    ),
+    (
+        "Dead letter filters",
+        "`p_filter` of [`resolve_dead_letters_where`](sql.md#resolve_dead_letters_where) takes the "
+        "keys of task filters and these. In HTTP, `fingerprint` is `group`, and `failure_class` is "
+        "`class`.",
+        LetterFilter,
+    ),
+]
 
 _FUNCTIONS = """
 select
@@ -174,6 +226,7 @@ def fields_page() -> str:
         f"| {field.help} |"
         for field in settable_fields()
     ]
+    options = ", ".join(f"`{field.wire}`" for field in fields_of(EnqueueOptions))
     state = [
         f"| `{field.name}` | {_kind(field)} | {'yes' if field.has('list') else ''} | {field.help} |"
         for field in engine_fields()
@@ -184,13 +237,30 @@ def fields_page() -> str:
             "| field | kind | bounds | set on | meaning |",
             "|---|---|---|---|---|",
             *set_here,
+            "",
+            _filled(_FIELDS_OPTIONS.format(options)),
             _FIELDS_STATE,
             "| field | kind | in lists | meaning |",
             "|---|---|---|---|",
             *state,
             "",
+            *map(_section, _FIELDS_SECTIONS),
         ]
     )
+
+
+def _section(section: tuple[str, str, type]) -> str:
+    title, words, source = section
+    rows = [
+        f"| `{field.wire}` | {_kind(field)} | {_bounds(field)} | {field.help} |"
+        for field in fields_of(source)
+    ]
+    table = "\n".join(["| key | kind | bounds | meaning |", "|---|---|---|---|", *rows])
+    return f"## {title}\n\n{_filled(words)}\n\n{table}\n"
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def _kind(field: Field) -> str:

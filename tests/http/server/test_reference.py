@@ -1,4 +1,4 @@
-"""The page at /docs shows the OpenAPI document and loads nothing from other hosts."""
+"""The pages at / and /docs lead to the OpenAPI document and load nothing from other hosts."""
 
 import gzip
 import hashlib
@@ -31,18 +31,21 @@ def http(server: Served) -> Iterator[httpx2.Client]:
 
 
 class Links(HTMLParser):
-    """What a page loads, and whether it has scripts or styles of its own."""
+    """What a page loads and links to, and whether it has scripts or styles of its own."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.loaded: list[str] = []
         self.inline: list[str] = []
+        self.followed: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         named = dict(attrs)
         if tag in ("script", "link", "img"):
             self.loaded.append(named.get("src") or named.get("href") or "")
+        if tag == "a":
+            self.followed.append(named.get("href") or "")
         if tag == "style" or "style" in named or (tag == "script" and "src" not in named):
             self.inline.append(tag)
         self.inline += [name for name in named if name.startswith("on")]
@@ -62,8 +65,27 @@ def test_the_page_takes_all_its_files_from_here(http: httpx2.Client) -> None:
     assert http.get("/openapi.json").json()["openapi"].startswith("3.")
 
 
-def test_its_policy_allows_nothing_from_elsewhere_and_nothing_inline(http: httpx2.Client) -> None:
-    headers = http.get("/docs").headers
+@pytest.mark.requirement("F28")
+def test_the_index_leads_browsers_and_programs_to_the_same_pages(http: httpx2.Client) -> None:
+    page = http.get("/", headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    index = http.get("/")
+
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    links = Links(page.text)
+    assert (links.inline, links.loaded) == ([], ["data:,"])
+    assert set(links.followed) == set(index.json().values())
+    assert {link: http.get(f"/{link}").status_code for link in links.followed} == dict.fromkeys(
+        links.followed, 200
+    )
+    assert "Accept" in page.headers["vary"].split(", ")
+    assert "Accept" in index.headers["vary"].split(", ")
+
+
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_the_policy_allows_nothing_from_elsewhere_and_nothing_inline(
+    http: httpx2.Client, path: str
+) -> None:
+    headers = http.get(path).headers
 
     policy = headers["content-security-policy"].split("; ")
     assert {"default-src 'none'", "script-src 'self'", "style-src 'self'"} <= set(policy)

@@ -9,7 +9,8 @@ import pytest
 from tests.drivers.fields import BOUNDED, FIELDS, SEEDS, allowed, beside, cases, label, refused
 from tests.drivers.http.servers import Conn
 from tests.drivers.http.v1 import code_of
-from treadle.fields import Field, uses_of
+from treadle.api.v1.tasks import Filter
+from treadle.fields import Field, TaskFilter, fields_of, uses_of
 
 PLACES: dict[str, tuple[str, str, Callable[[dict[str, Any]], Any], str]] = {
     "task": ("POST", "/v1/tasks", lambda said: {"type": "code", **said}, "/"),
@@ -84,3 +85,7 @@ def test_null_inside_of_a_retry_policy_overrides_that_of_the_type(client: httpx2
         shown.append(client.get(f"/v1/tasks/{made['id']}").json()["retry"]["retry_on"])
 
     assert shown == [["timeout"], None]
+
+
+def test_a_filter_has_the_keys_of_the_reference() -> None:
+    assert set(Filter.model_fields) == {field.wire for field in fields_of(TaskFilter)}

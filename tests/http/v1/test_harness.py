@@ -10,7 +10,7 @@ import pytest
 
 from tests.drivers.databases import NewDatabase
 from tests.drivers.http.bound_tokens import FORBIDDEN
-from tests.drivers.http.harness import ME, put, rows
+from tests.drivers.http.harness import ME, decided, interrupted, put, rows
 from tests.drivers.http.servers import Conn
 from tests.drivers.http.shapes import listed, shaped, walked
 from tests.drivers.http.tokens import Closed, closed, create
@@ -20,23 +20,6 @@ from treadle.api.v1 import harness as models
 
 UNKNOWN_ID = "01890000-0000-7000-8000-00000000dead"
 ACTIONS, NUDGING = "/v1/harness/actions", "/v1/harness/nudging"
-
-
-def decided(sql: Conn) -> str:
-    """A task with a decision that the harness has taken, and not finished."""
-    task_id, token = put(sql), uuid4()
-    sql.execute("select treadle.claim_harness_task(%s, %s)", (ME, token))
-    sql.execute("""select treadle.complete_harness_task(%s, %s, '{"do": 1}')""", (task_id, token))
-    sql.execute("select treadle.take_actions(%s)", (uuid4(),))
-    return task_id
-
-
-def interrupted(sql: Conn) -> str:
-    """An action whose harness has died."""
-    task_id = decided(sql)
-    query = "update treadle.harness_actions set lease_until = now() - interval '1 h'"
-    sql.execute(f"{query} where task_id = %s".encode(), (task_id,))
-    return task_id
 
 
 @pytest.mark.requirement("H6")

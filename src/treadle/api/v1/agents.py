@@ -77,7 +77,11 @@ class AgentRow(BaseModel):
 
 @router.get("", response_model=Listed[AgentRow])
 async def list_agents(access: List, page: Page) -> Response:
-    """List agents by id, with heartbeats, current tasks and failures of the last hour."""
+    """List agents.
+
+    They are sorted by id and have heartbeats, current tasks and failures of the last hour. A token
+    for an agent sees that agent; a token for a project sees the agents that have its tasks.
+    """
     rows = await access.db.agents.page(access.view, after=page.after(str), limit=page.more)
     return page.answer(rows, "agent_id")
 
@@ -88,7 +92,10 @@ async def list_agents(access: List, page: Page) -> Response:
     responses=answers(404),
 )
 async def show(agent_id: AgentId, access: List) -> Response:
-    """Get one agent."""
+    """Get an agent.
+
+    The response has its last heartbeat and its current tasks.
+    """
     rows = await access.db.agents.page(access.view, only=agent_id, limit=1)
     if not rows:
         raise UnknownAgent(
@@ -104,14 +111,20 @@ async def show(agent_id: AgentId, access: List) -> Response:
     responses=answers(404),
 )
 async def set_status(agent_id: AgentId, asked: AgentStatus, access: Operate) -> Response:
-    """Activate an agent, drain it, or take it offline."""
+    """Activate, drain or deactivate an agent.
+
+    A draining agent finishes its tasks and claims no new ones.
+    """
     await access.db.agents.set_status(agent_id, asked.status, access.caller.name)
     return json_response({"id": agent_id, "status": asked.status})
 
 
 @router.put("/{agent_id:path}", response_model=AgentState)
 async def register(agent_id: AgentId, asked: Agent, access: Act) -> Response:
-    """Register an agent, or register it again after a restart."""
+    """Register an agent.
+
+    An agent registers again after each restart; the new settings replace the old ones.
+    """
     for queue in asked.queues:
         access.caller.check_queue(queue)
     await access.db.agents.register(AgentProfile(id=agent_id, **asked.model_dump()))
@@ -124,7 +137,10 @@ async def register(agent_id: AgentId, asked: Agent, access: Act) -> Response:
     responses=answers(404),
 )
 async def heartbeat(agent_id: AgentId, access: Act) -> Response:
-    """Record a heartbeat of an agent and return its status. Leases are renewed per claim."""
+    """Record a heartbeat of an agent.
+
+    The response tells whether it should keep claiming. Leases are renewed per claim.
+    """
     return json_response({"id": agent_id, "status": await access.db.agents.heartbeat(agent_id)})
 
 
@@ -134,6 +150,9 @@ async def heartbeat(agent_id: AgentId, access: Act) -> Response:
     responses=answers(404),
 )
 async def leave(agent_id: AgentId, access: Act) -> Response:
-    """Take an agent that stops offline at once, without waiting for missed heartbeats."""
+    """Sign an agent off.
+
+    It is offline at once, not only after it has missed heartbeats.
+    """
     await access.db.agents.set_status(agent_id, "offline", access.caller.name)
     return json_response({"id": agent_id, "status": "offline"})

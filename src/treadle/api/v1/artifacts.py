@@ -22,7 +22,7 @@ from treadle.errors import ArtifactNotFound, Conflict, TreadleError, Unavailable
 from treadle.fields import Status
 
 log = structlog.get_logger(__name__)
-router = APIRouter(prefix="/v1/artifacts", tags=["tasks"])
+router = APIRouter(prefix="/v1/artifacts", tags=["artifacts"])
 Read = Annotated[Access, requires("read", on=ARTIFACT)]
 UNKNOWN_TYPE = "application/octet-stream"
 # Each file that is being sent takes the memory of a few of its parts.
@@ -68,7 +68,10 @@ class Artifact(BaseModel):
     responses=answers(404),
 )
 async def show(artifact_id: UUID, access: Read) -> Response:
-    """Get the metadata of one file: its task, size, hash and location."""
+    """Get a file's metadata.
+
+    The response has its task, size, hash and location.
+    """
     found = await access.db.artifacts.get(artifact_id)
     return json_response(json_row({name: found[name] for name in Artifact.model_fields}))
 
@@ -82,7 +85,11 @@ async def content(
     access: Read,
     known: Annotated[str | None, Header(alias="If-None-Match", max_length=2000)] = None,
 ) -> Response:
-    """Get the content from the store of the server; 409 when it is stored elsewhere."""
+    """Get the content of a file.
+
+    The server reads it from its store; the `ETag` is its SHA-256. The response is 409 if the file
+    is linked or in another store.
+    """
     found = await access.db.artifacts.get(artifact_id)
     if found["status"] == "linked":
         raise Conflict(

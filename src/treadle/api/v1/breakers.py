@@ -13,7 +13,7 @@ from treadle.api.bodies import Body, Text, json_response, json_row
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 
-router = APIRouter(prefix="/v1", tags=["gates"])
+router = APIRouter(prefix="/v1", tags=["breakers"])
 Read = Annotated[Access, requires("read", on=SHARED)]
 Operate = Annotated[Access, requires("operate", on=SHARED)]
 Type = Annotated[str, Path(min_length=1, max_length=100)]
@@ -47,7 +47,10 @@ class Breaker(BaseModel):
 async def breakers(
     access: Read, page: Page, state: Literal["closed", "open", "half_open"] | None = None
 ) -> Response:
-    """List breakers by type."""
+    """List breakers.
+
+    They are sorted by type; `state` is a filter, for example for open ones.
+    """
     rows = await access.db.breakers.page(state=state, after=page.after(str), limit=page.more)
     return page.answer(rows, "type")
 
@@ -58,7 +61,10 @@ async def breakers(
     responses=answers(404),
 )
 async def trip(type: Type, access: Operate, asked: Trip | None = None) -> Response:
-    """Open the breaker of a type: no task starts until a probe succeeds."""
+    """Open a breaker.
+
+    No task of its type starts until a probe succeeds.
+    """
     given = asked or Trip.model_validate({})
     await access.db.breakers.trip(type, given.seconds, given.reason, access.caller.name)
     return json_response(json_row(await access.db.breakers.get(type)))
@@ -70,7 +76,10 @@ async def trip(type: Type, access: Operate, asked: Trip | None = None) -> Respon
     responses=answers(404),
 )
 async def reset(type: Type, access: Operate) -> Response:
-    """Close the breaker of a type and reset its failures."""
+    """Close a breaker.
+
+    Its count of failures starts again.
+    """
     await access.db.breakers.reset(type, access.caller.name)
     return json_response(json_row(await access.db.breakers.get(type)))
 
@@ -81,5 +90,8 @@ async def reset(type: Type, access: Operate) -> Response:
     responses=answers(404),
 )
 async def breaker(type: Type, access: Read) -> Response:
-    """Get the breaker of a type."""
+    """Get a breaker.
+
+    A breaker is identified by its type of tasks.
+    """
     return json_response(json_row(await access.db.breakers.get(type)))

@@ -78,7 +78,10 @@ class Spending(BaseModel):
 
 @router.get("/budgets", response_model=Listed[Budget])
 async def list_budgets(access: Read, page: Page, scope: Scope | None = None) -> Response:
-    """List budgets with the number of tasks that wait for each."""
+    """List budgets.
+
+    The response has the money that is spent, reserved and left, and the number of waiting tasks.
+    """
     rows = await access.db.budgets.page(scope=scope, after=page.after(int), limit=page.more)
     return page.answer(rows, "id")
 
@@ -89,7 +92,10 @@ async def list_budgets(access: Read, page: Page, scope: Scope | None = None) -> 
     responses=answers(404, 409),
 )
 async def put(settings: BudgetSettings, access: Operate) -> Response:
-    """Set the budget of a scope, a key and a period, or change it."""
+    """Create or change a budget.
+
+    A budget is identified by its `scope`, `key` and `period`.
+    """
     budget_id = await access.db.budgets.set(
         settings.scope,
         settings.key,
@@ -107,7 +113,10 @@ async def put(settings: BudgetSettings, access: Operate) -> Response:
     responses=answers(404),
 )
 async def show(budget_id: BudgetId, access: Read) -> Response:
-    """Get one budget."""
+    """Get a budget.
+
+    The response has the money that is spent, reserved and left, and the number of waiting tasks.
+    """
     return json_response(json_row(await access.db.budgets.get(budget_id)))
 
 
@@ -117,7 +126,10 @@ async def show(budget_id: BudgetId, access: Read) -> Response:
     responses=answers(404),
 )
 async def remove(budget_id: BudgetId, access: Operate) -> Response:
-    """Remove a budget. Tasks that waited for it continue."""
+    """Remove a budget.
+
+    Tasks that waited for it continue.
+    """
     found = await access.db.budgets.get(budget_id)
     await access.db.budgets.remove(
         found["scope"], found["key"] or None, period=found["period"], actor=access.caller.name
@@ -131,7 +143,10 @@ async def spend(
     by: Literal["agent", "model", "type", "project", "day"] = "agent",
     days: Annotated[int, Query(ge=1, le=3650, description="Including today.")] = 7,
 ) -> Response:
-    """Get the cost of the last days by agent, model, type, project or day (UTC)."""
+    """Sum up costs.
+
+    The sums are of the last `days`, by agent, model, type, project or day (UTC).
+    """
     rows = await access.db.budgets.spending(by, days)
     items = [{"of": row.pop(by), **row} for row in json_rows(rows)]
     return json_response({"by": by, "days": days, "items": items})

@@ -220,7 +220,12 @@ class FailureVerdict(BaseModel):
     openapi_extra=body_schema(ClaimTasks),
 )
 async def claim(request: Request) -> Response:
-    """Claim up to `limit` tasks, highest priority first, or wait for one; 204 without a task."""
+    """Claim tasks.
+
+    The response has up to `limit` tasks, highest priority first. With `wait_seconds` (up to 30) the
+    request waits for one. The response is 204 if there is none. If the response was lost, repeat
+    the request with the same `token` of your own.
+    """
     asked = await read_body(request, ClaimTasks)
     db = access_of(request).claims_for(asked.agent, asked.queues)
     token = asked.token or uuid4()
@@ -257,7 +262,10 @@ async def claim(request: Request) -> Response:
 
 @router.post("/heartbeat", response_model=HeartbeatVerdicts)
 async def heartbeat_many(asked: HeartbeatMany, access: Work) -> Response:
-    """Renew the leases of many claims."""
+    """Renew the leases of many claims.
+
+    Each is accepted or rejected on its own.
+    """
     pairs = _pairs(asked.claims)
     db = await access.claims(pairs)
     verdicts = await db.claims.heartbeat(pairs, [_progress(each) for each in asked.claims])
@@ -271,7 +279,10 @@ async def heartbeat_many(asked: HeartbeatMany, access: Work) -> Response:
     openapi_extra=body_schema(CompleteMany),
 )
 async def complete_many(request: Request) -> Response:
-    """Complete many tasks; each is accepted or rejected on its own."""
+    """Complete many tasks.
+
+    Each is accepted or rejected on its own.
+    """
     asked = await read_body(request, CompleteMany)
     pairs = _pairs(asked.claims)
     db = await access_of(request).claims(pairs)
@@ -287,7 +298,10 @@ async def complete_many(request: Request) -> Response:
 
 @router.post("/{task_id}/start", response_model=Ended, responses=answers(409))
 async def start(task_id: UUID, asked: Token, access: Work) -> Response:
-    """Start a claimed task."""
+    """Start a claimed task.
+
+    This is for a task that was claimed with `start: false`.
+    """
     db = await access.claim(task_id, asked.token)
     verdicts = await db.claims.start([(task_id, asked.token)])
     return json_response({"id": task_id, "verdict": held(task_id, verdicts[task_id])})
@@ -295,7 +309,10 @@ async def start(task_id: UUID, asked: Token, access: Work) -> Response:
 
 @router.post("/{task_id}/heartbeat", response_model=HeartbeatResult, responses=answers(409))
 async def heartbeat(task_id: UUID, asked: Heartbeat, access: Work) -> Response:
-    """Renew the lease and report progress; the answer says whether to stop."""
+    """Renew the lease of a claim.
+
+    It may also report `progress`. `cancel_requested` in the response tells the agent to stop.
+    """
     db = await access.claim(task_id, asked.token)
     verdicts = await db.claims.heartbeat([(task_id, asked.token)], [_progress(asked)])
     if verdicts[task_id] == "lost":
@@ -311,7 +328,10 @@ async def heartbeat(task_id: UUID, asked: Heartbeat, access: Work) -> Response:
     openapi_extra=body_schema(Complete),
 )
 async def complete(request: Request, task_id: UUID) -> Response:
-    """Store the result of a task and complete it."""
+    """Complete a task.
+
+    Its output is stored. Repeating the request changes nothing.
+    """
     asked = await read_body(request, Complete)
     db = await access_of(request).claim(task_id, asked.token)
     output = encode(asked.output, name="output")
@@ -326,7 +346,10 @@ async def complete(request: Request, task_id: UUID) -> Response:
 
 @router.post("/{task_id}/fail", response_model=FailureVerdict, responses=answers(409))
 async def fail(task_id: UUID, asked: Fail, access: Work) -> Response:
-    """Fail an attempt; the retry policy decides what happens next."""
+    """Fail an attempt.
+
+    The retry policy decides what happens next.
+    """
     db = await access.claim(task_id, asked.token)
     failure = Failure(
         clean_text(asked.error),
@@ -352,7 +375,10 @@ async def fail(task_id: UUID, asked: Fail, access: Work) -> Response:
 
 @router.post("/{task_id}/release", response_model=Ended, responses=answers(409))
 async def release(task_id: UUID, asked: Token, access: Work) -> Response:
-    """Release a claimed task without counting an attempt."""
+    """Give a claimed task back.
+
+    The task does not use up an attempt.
+    """
     db = await access.claim(task_id, asked.token)
     verdicts = await db.claims.release([(task_id, asked.token)])
     return json_response({"id": task_id, "verdict": held(task_id, verdicts[task_id])})

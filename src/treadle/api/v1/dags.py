@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from treadle import fields
@@ -56,20 +56,6 @@ class Node(NodeOptions):
 
 class Plan(Body):
     """A DAG with all its tasks, which are stored in one transaction."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "name": "Build landing page",
-                    "tasks": [
-                        {"name": "research", "type": "research", "spec": {"topic": "rivals"}},
-                        {"name": "build", "type": "code", "after": ["research"]},
-                    ],
-                }
-            ]
-        }
-    )
 
     name: Text = Field(min_length=1, max_length=1000)
     tasks: list[Node] = Field(min_length=1, max_length=MOST_TASKS)
@@ -194,7 +180,11 @@ class Retried(BaseModel):
     },
 )
 async def create(plan: Plan, access: New, once: Once) -> Response:
-    """Create a DAG with all its tasks."""
+    """Create a DAG.
+
+    All its tasks are stored, or nothing. The response is 201, or 200 with `created: false` if its
+    `key` exists.
+    """
     given = await access.new_dag(plan.named())
     whole = dag_document(given.pop("name"), {**given, "created_by": access.caller.name})
     document = encode(whole, name="dag")
@@ -224,7 +214,10 @@ async def create(plan: Plan, access: New, once: Once) -> Response:
 
 @router.get("", response_model=Listed[Dag])
 async def list_dags(access: List, page: Page, status: Status | None = None) -> Response:
-    """List DAGs with their progress, newest first."""
+    """List DAGs.
+
+    Each has its progress; the newest come first.
+    """
     rows = await access.db.dags.page(
         access.view, status=status, after=page.after(UUID), limit=page.more
     )
@@ -233,7 +226,10 @@ async def list_dags(access: List, page: Page, status: Status | None = None) -> R
 
 @router.get("/{dag_id}", response_model=Dag, responses=answers(404))
 async def show(dag_id: UUID, access: Read) -> Response:
-    """Get one DAG with its counts."""
+    """Get a DAG.
+
+    The response has the number of its tasks in each state.
+    """
     return json_response(json_row(await access.db.dags.get(dag_id)))
 
 
@@ -243,7 +239,10 @@ async def show(dag_id: UUID, access: Read) -> Response:
     responses=answers(404),
 )
 async def tasks(dag_id: UUID, access: Read, page: Page) -> Response:
-    """List the tasks of a DAG with their dependencies, in the order of creation."""
+    """List the tasks of a DAG.
+
+    Each has its dependencies; they are in the order of creation.
+    """
     await access.db.dags.get(dag_id)
     rows = await access.db.dags.task_page(dag_id, after=page.after(UUID), limit=page.more)
     await access.redact_names(rows)
@@ -256,7 +255,10 @@ async def tasks(dag_id: UUID, access: Read, page: Page) -> Response:
     responses=answers(404, 409),
 )
 async def start(dag_id: UUID, access: Operate, once: Once) -> Response:
-    """Start a held DAG; a running one does not change."""
+    """Start a held DAG.
+
+    The DAG was created with `hold`; a running one does not change.
+    """
 
     async def effect(db: Database) -> Response:
         return json_response(
@@ -272,7 +274,10 @@ async def start(dag_id: UUID, access: Operate, once: Once) -> Response:
     responses=answers(404, 409),
 )
 async def cancel(dag_id: UUID, access: Operate, once: Once, why: Reason | None = None) -> Response:
-    """Cancel the tasks of a DAG that have not ended."""
+    """Cancel a DAG.
+
+    Its tasks that have not ended are cancelled.
+    """
     reason = why.reason if why else None
 
     async def effect(db: Database) -> Response:
@@ -289,7 +294,10 @@ async def cancel(dag_id: UUID, access: Operate, once: Once, why: Reason | None =
     responses=answers(404, 409),
 )
 async def retry(dag_id: UUID, access: Operate, once: Once, why: Note | None = None) -> Response:
-    """Retry the dead-lettered and cancelled tasks of a DAG."""
+    """Retry a DAG.
+
+    Its tasks that were dead-lettered or cancelled are retried.
+    """
     note = why.note if why else None
 
     async def effect(db: Database) -> Response:

@@ -220,7 +220,10 @@ async def list_letters(
     before: Moment | None = None,
     reviewed: Annotated[bool, Query(description="Include resolved ones.")] = False,
 ) -> Response:
-    """List dead letters that wait for a decision, newest first."""
+    """List dead letters.
+
+    Those that wait for a decision are listed, newest first; `reviewed` includes resolved ones.
+    """
     rows = await access.db.dead_letters.page(
         access.view,
         queue=queue,
@@ -239,7 +242,10 @@ async def list_letters(
 
 @router.get("/groups", response_model=Listed[DeadLetterGroup])
 async def groups(access: Groups, page: Page) -> Response:
-    """List open dead letters grouped by error, with counts."""
+    """Group dead letters by error.
+
+    Each group of open dead letters has its counts.
+    """
     rows = await access.db.dead_letters.group_page(
         access.view, after=page.after(str), limit=page.more
     )
@@ -248,7 +254,10 @@ async def groups(access: Groups, page: Page) -> Response:
 
 @router.get("/log", response_model=Listed[DecisionLogEntry])
 async def log(access: List, page: Page, task_id: UUID | None = None) -> Response:
-    """List decisions about dead letters, newest first."""
+    """List decisions about dead letters.
+
+    The newest come first.
+    """
     rows = await access.db.dead_letters.decision_page(
         access.view, task_id=task_id, after=page.after(int), limit=page.more
     )
@@ -262,7 +271,11 @@ async def log(access: List, page: Page, task_id: UUID | None = None) -> Response
     responses=answers(404),
 )
 async def resolve_many(asked: ResolveMany, access: OperateMany, once: Once) -> Response:
-    """Resolve many dead letters; one that cannot be resolved does not stop the others."""
+    """Resolve many dead letters.
+
+    The body names them by `ids`, or by a `filter`; `{}` matches every open one. One that cannot be
+    resolved does not stop the others. `dry_run` only counts.
+    """
     decision = asked.decision(access.caller.name)
     ids = list(dict.fromkeys(asked.ids or []))
     if asked.filter is not None:
@@ -293,7 +306,10 @@ async def resolve_many(asked: ResolveMany, access: OperateMany, once: Once) -> R
     responses=answers(404),
 )
 async def show(letter_id: UUID, access: Read) -> Response:
-    """Get a dead letter by its id or that of its task, with attempts and decisions."""
+    """Get a dead letter.
+
+    The id is its own or that of its task. The response has attempts and decisions.
+    """
     letters = await access.db.dead_letters.list(reviewed=True, task_id=letter_id, limit=1)
     if not letters:
         raise _missing(letter_id)
@@ -308,7 +324,11 @@ async def show(letter_id: UUID, access: Read) -> Response:
     responses=answers(404, 409),
 )
 async def resolve(letter_id: UUID, asked: Resolve, access: Operate, once: Once) -> Response:
-    """Resolve one dead letter: retry, cancel, modify and retry, or escalate."""
+    """Resolve a dead letter.
+
+    `resolution` is `retry`, `cancel`, `modify` with `changes`, or `escalate` with `to`. The
+    response is 409 if it has been resolved already.
+    """
     access.check_move(asked.changes.named() if asked.changes else {})
     decision = asked.decision(access.caller.name)
 

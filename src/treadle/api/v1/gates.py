@@ -58,7 +58,10 @@ class Opened(BaseModel):
 
 @router.get("/gates", response_model=Listed[Gate])
 async def gates(access: Read, page: Page) -> Response:
-    """List gates by key."""
+    """List gates.
+
+    They are sorted by key; each is open or closed, and has the used part of its limit.
+    """
     rows = await access.db.gates.page(after=page.after(str), limit=page.more)
     return page.answer(rows, "key")
 
@@ -69,7 +72,10 @@ async def gates(access: Read, page: Page) -> Response:
     responses=answers(404),
 )
 async def close(key: Key, access: Operate, asked: Close | None = None) -> Response:
-    """Close a gate for a while: no task starts. Running tasks continue."""
+    """Close a gate.
+
+    No task that needs it starts for `seconds`; running tasks continue.
+    """
     given = asked or Close.model_validate({})
     await access.db.gates.close(key, given.seconds, given.reason, access.caller.name)
     return json_response(json_row(await access.db.gates.get(key)))
@@ -81,7 +87,10 @@ async def close(key: Key, access: Operate, asked: Close | None = None) -> Respon
     responses=answers(404),
 )
 async def open_gate(key: Key, access: Operate) -> Response:
-    """Open a gate: tasks start again. A rate limit stays in force."""
+    """Open a gate.
+
+    Tasks start again. A rate limit stays in force.
+    """
     return json_response(
         {"key": key, "was_closed": await access.db.gates.open(key, access.caller.name)}
     )
@@ -93,7 +102,10 @@ async def open_gate(key: Key, access: Operate) -> Response:
     responses=answers(404),
 )
 async def gate(key: Key, access: Read) -> Response:
-    """Get one gate."""
+    """Get a gate.
+
+    The response has its state and the used part of its limit.
+    """
     return json_response(json_row(await access.db.gates.get(key)))
 
 
@@ -102,6 +114,9 @@ async def gate(key: Key, access: Read) -> Response:
     response_model=Gate,
 )
 async def define_gate(key: Key, settings: GateSettings, access: Operate) -> Response:
-    """Create a gate or change its limit; absent fields keep their values."""
+    """Create or change a gate.
+
+    Fields that the body leaves out keep their values; `limit: null` removes the limit.
+    """
     await access.db.gates.define(key, settings.named(), access.caller.name)
     return json_response(json_row(await access.db.gates.get(key)))

@@ -68,7 +68,10 @@ class Nudge(Body):
 
 @router.get("/actions", response_model=Listed[Action])
 async def list_actions(access: Actions, page: Page, status: Status | None = None) -> Response:
-    """List actions, newest task first."""
+    """List actions of the harness.
+
+    The newest task comes first.
+    """
     rows = await access.db.harness.actions(status, page.more, after=page.after(UUID))
     return page.answer(rows, "task_id")
 
@@ -79,7 +82,10 @@ async def list_actions(access: Actions, page: Page, status: Status | None = None
     responses=answers(404, 409),
 )
 async def retry(task_id: UUID, access: Operate, once: Once, why: Note | None = None) -> Response:
-    """Run an action again that failed or was interrupted. Check first what it did."""
+    """Run an action again.
+
+    The action failed or was interrupted: check first what it did.
+    """
 
     async def effect(db: Database) -> Response:
         action = await db.harness.rerun_action(
@@ -96,7 +102,10 @@ async def retry(task_id: UUID, access: Operate, once: Once, why: Note | None = N
     responses=answers(404, 409),
 )
 async def skip(task_id: UUID, access: Operate, once: Once, why: Note | None = None) -> Response:
-    """Skip an action that failed or was interrupted; its task is done."""
+    """Skip an action.
+
+    The action failed or was interrupted; its task is done then.
+    """
 
     async def effect(db: Database) -> Response:
         action = await db.harness.skip_action(
@@ -109,14 +118,20 @@ async def skip(task_id: UUID, access: Operate, once: Once, why: Note | None = No
 
 @router.get("/nudging", response_model=Listed[NudgedAgent])
 async def list_nudging(access: Read, page: Page) -> Response:
-    """List agents that are nudged, by address."""
+    """List nudged agents.
+
+    They are sorted by address; each has the last result.
+    """
     rows = await access.db.harness.nudging_page(after=page.after(str), limit=page.more)
     return page.answer(rows, "agent_url")
 
 
 @router.put("/nudging", response_model=NudgedAgent, responses=answers(404))
 async def allow(asked: Nudge, access: Admin) -> Response:
-    """Allow the harness to nudge an agent when a task is stored for it."""
+    """Allow nudging of an agent.
+
+    The harness then notifies it when a task is stored for it.
+    """
     if not asked.allow_private:
         check_public_url(asked.agent_url)
     agent_url = await access.db.harness.allow_nudges(
@@ -129,6 +144,9 @@ async def allow(asked: Nudge, access: Admin) -> Response:
 async def forbid(
     agent_url: Annotated[str, Query(min_length=1, max_length=2000)], access: Admin
 ) -> Response:
-    """Stop nudging an agent; it polls for its tasks."""
+    """Stop nudging of an agent.
+
+    It polls for its tasks.
+    """
     await access.db.harness.allow_nudges(agent_url, allow=False, actor=access.caller.name)
     return Response(status_code=204)

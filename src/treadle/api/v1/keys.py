@@ -11,7 +11,7 @@ from treadle.api.access import SHARED, Access, requires
 from treadle.api.bodies import Body, json_response, json_row
 from treadle.api.paging import Listed, Page
 
-router = APIRouter(prefix="/v1", tags=["gates"])
+router = APIRouter(prefix="/v1", tags=["concurrency keys"])
 Read = Annotated[Access, requires("read", on=SHARED)]
 Operate = Annotated[Access, requires("operate", on=SHARED)]
 Key = Annotated[str, Path(min_length=1, max_length=200)]
@@ -35,7 +35,10 @@ class ConcurrencyKey(BaseModel):
 
 @router.get("/concurrency-keys", response_model=Listed[ConcurrencyKey])
 async def keys(access: Read, page: Page) -> Response:
-    """List concurrency keys with held slots and waiting tasks."""
+    """List concurrency keys.
+
+    Each has its limit, the slots in use and the waiting tasks.
+    """
     rows = await access.db.keys.page(after=page.after(str), limit=page.more)
     return page.answer(rows, "key")
 
@@ -45,6 +48,9 @@ async def keys(access: Read, page: Page) -> Response:
     response_model=ConcurrencyKey,
 )
 async def set_key(key: Key, slots: ConcurrencyLimit, access: Operate) -> Response:
-    """Set how many tasks of a key may run at once. Running tasks continue."""
+    """Set the limit of a concurrency key.
+
+    The limit is the number of its tasks that may run at once; running tasks continue.
+    """
     await access.db.keys.set(key, slots.limit, access.caller.name)
     return json_response(json_row(await access.db.keys.get(key)))

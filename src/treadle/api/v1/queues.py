@@ -24,7 +24,6 @@ from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.db.database import Database
 
-KEEP = 3_153_600_000
 router = APIRouter(prefix="/v1", tags=["queues"])
 List = Annotated[Access, requires("read", on=LIST)]
 Read = Annotated[Access, requires("read", on=QUEUE)]
@@ -35,24 +34,9 @@ QueueName = Annotated[str, Path(min_length=1, max_length=48)]
 DEFAULTS = fields.fields_of(fields.QueueDefaults)
 
 
-@with_fields(DEFAULTS)
+@with_fields(fields.fields_of(fields.QueueSettings))
 class QueueSettings(Body):
     """Settings of a queue; absent fields keep their values."""
-
-    max_spec_bytes: int | None = Field(None, ge=1, le=268_435_456)
-    audit: Literal["compact", "full"] | None = None
-    max_depth: int | None = Field(
-        None,
-        ge=1,
-        le=2**31 - 1,
-        description="Maximum number of waiting tasks; null means no limit.",
-    )
-    fair: bool | None = Field(None, description="Let projects take turns.")
-    hold: bool | None = Field(None, description="Keep new tasks back until they are released.")
-    keep_completed_s: float | None = Field(None, ge=0, le=KEEP)
-    keep_cancelled_s: float | None = Field(None, ge=0, le=KEEP)
-    keep_dead_s: float | None = Field(None, ge=0, le=KEEP)
-    prune_mode: Literal["archive", "drop"] | None = None
 
 
 class Queue(BaseModel):
@@ -138,7 +122,10 @@ class StuckList(BaseModel):
 
 @router.get("/queues", response_model=Listed[Queue])
 async def list_queues(access: List, page: Page) -> Response:
-    """List queues with their depth, oldest task and throughput."""
+    """List queues.
+
+    Each has its depth, oldest task and throughput.
+    """
     rows = await access.db.queues.page(access.view, after=page.after(str), limit=page.more)
     return page.answer(rows, "queue")
 
@@ -149,7 +136,10 @@ async def list_queues(access: List, page: Page) -> Response:
     responses=answers(404),
 )
 async def show(queue: QueueName, access: Read) -> Response:
-    """Get one queue with its settings."""
+    """Get a queue.
+
+    The response has its depth, oldest task, throughput and settings.
+    """
     return await _shown(access.db, queue)
 
 
@@ -161,7 +151,10 @@ async def show(queue: QueueName, access: Read) -> Response:
 async def order(
     queue: QueueName, access: ReadWhole, limit: Annotated[int, Query(ge=1, le=1000)] = 20
 ) -> Response:
-    """List the ready tasks of a queue in claim order, and what keeps them from being claimed."""
+    """List ready tasks in claim order.
+
+    Each has what keeps it from being claimed.
+    """
     return json_response(
         {"queue": queue, "items": json_rows(await access.db.queues.claim_order(queue, limit))}
     )
@@ -172,7 +165,10 @@ async def order(
     response_model=QueueDetails,
 )
 async def define(queue: QueueName, settings: QueueSettings, access: Operate) -> Response:
-    """Create or change a queue; absent fields keep their values."""
+    """Create or change a queue.
+
+    Fields that the body leaves out keep their values; `max_depth: null` removes the limit.
+    """
     await access.db.queues.define(queue, settings.named(), access.caller.name)
     return await _shown(access.db, queue)
 
@@ -190,7 +186,10 @@ async def remove(queue: QueueName, access: Operate) -> Response:
     responses=answers(404),
 )
 async def pause(queue: QueueName, access: Operate, why: Reason | None = None) -> Response:
-    """Pause a queue: no task is claimed. Running tasks continue."""
+    """Pause a queue.
+
+    No task is claimed; running tasks continue.
+    """
     await access.db.queues.pause(queue, why.reason if why else None, access.caller.name)
     return await _shown(access.db, queue)
 
@@ -201,14 +200,20 @@ async def pause(queue: QueueName, access: Operate, why: Reason | None = None) ->
     responses=answers(404),
 )
 async def resume(queue: QueueName, access: Operate) -> Response:
-    """Resume a paused queue."""
+    """Resume a queue.
+
+    Its tasks can be claimed again.
+    """
     await access.db.queues.resume(queue, access.caller.name)
     return await _shown(access.db, queue)
 
 
 @router.get("/stuck", response_model=StuckList)
 async def stuck(access: ReadAll) -> Response:
-    """List tasks that should run and do not, and why."""
+    """List stuck tasks.
+
+    These are tasks that should run and do not, with the reason.
+    """
     rows = await access.db.queues.stuck()
     shown = [row for row in rows if access.caller.sees(row["queue"])]
     return json_response({"items": json_rows(shown)})

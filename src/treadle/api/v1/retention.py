@@ -13,7 +13,7 @@ from treadle.api.bodies import Body, Name, json_response, json_row, json_rows
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 
-router = APIRouter(prefix="/v1", tags=["history"])
+router = APIRouter(prefix="/v1")
 History = Annotated[Access, requires("read", on=WHOLE_QUEUES)]
 Read = Annotated[Access, requires("read", on=ARCHIVED)]
 List = Annotated[Access, requires("read", on=LIST)]
@@ -76,11 +76,14 @@ class RetentionAge(Body):
     keep_s: Annotated[float, Field(ge=0, le=3_153_600_000, allow_inf_nan=False)] | None
 
 
-@router.get("/history", response_model=Listed[Archived])
+@router.get("/history", tags=["history"], response_model=Listed[Archived])
 async def list_history(
     access: History, page: Page, queue: Name | None = None, type: Name | None = None
 ) -> Response:
-    """List archived tasks, newest first."""
+    """List archived tasks.
+
+    The newest come first. A token for queues sees the history of these queues.
+    """
     rows = await access.db.retention.archive(
         queue=queue,
         type=type,
@@ -93,26 +96,37 @@ async def list_history(
 
 @router.get(
     "/history/{task_id}",
+    tags=["history"],
     response_model=ArchivedTask,
     responses=answers(404),
 )
 async def show(task_id: UUID, access: Read) -> Response:
-    """Get an archived task with everything that belonged to it."""
+    """Get an archived task.
+
+    The response has its whole row in `task`, and its attempts, steps, events and the rest. Under
+    `/v1/tasks` an archived task is 404.
+    """
     row = await access.db.retention.archived(str(task_id))
     return json_response(json_row(row))
 
 
-@router.get("/retention", response_model=Ages)
+@router.get("/retention", tags=["retention"], response_model=Ages)
 async def ages(access: List) -> Response:
-    """List how long data is kept. For tasks it is set per queue: PUT /v1/queues/{name}."""
+    """List retention ages.
+
+    They say how long data is kept. For tasks it is a setting of the queue.
+    """
     return json_response(
         {"items": json_rows(_seen(access.caller, await access.db.retention.ages()))}
     )
 
 
-@router.put("/retention/{kind}", response_model=Ages)
+@router.put("/retention/{kind}", tags=["retention"], response_model=Ages)
 async def keep(kind: Kind, asked: RetentionAge, access: Operate) -> Response:
-    """Set how long events, offline agents or schedule runs are kept."""
+    """Set a retention age.
+
+    It says how long events, offline agents or schedule runs are kept; null means forever.
+    """
     await access.db.retention.set(kind, asked.keep_s, access.caller.name)
     return json_response(
         {"items": json_rows(_seen(access.caller, await access.db.retention.ages()))}

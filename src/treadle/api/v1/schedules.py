@@ -98,7 +98,10 @@ class CreatedBySchedule(BaseModel):
 
 @router.get("", response_model=Listed[Schedule])
 async def list_schedules(access: List, page: Page) -> Response:
-    """List schedules by name, with the next time and the last result."""
+    """List schedules.
+
+    They are sorted by name; each has its next time and its last result.
+    """
     rows = await access.db.schedules.page(access.view, after=page.after(str), limit=page.more)
     return page.answer(rows, "name")
 
@@ -109,7 +112,11 @@ async def list_schedules(access: List, page: Page) -> Response:
     responses=answers(404),
 )
 async def runs(name: Name, access: Read, page: Page) -> Response:
-    """List the runs of a schedule, newest first; also after it was removed."""
+    """List the runs of a schedule.
+
+    A run was created, skipped or missed. The newest come first, also after the schedule was
+    removed.
+    """
     after = page.after(int)
     rows = await access.db.schedules.run_page(name, after=after, limit=page.more)
     if not rows and after is None:
@@ -124,7 +131,11 @@ async def runs(name: Name, access: Read, page: Page) -> Response:
     responses=answers(404, 409, 503),
 )
 async def run(name: Name, access: Operate, once: Once) -> Response:
-    """Create its task or DAG now, also while it is paused; 503 when the queue is full."""
+    """Run a schedule now.
+
+    Its task or DAG is created in addition to its times, also while it is paused. The response is
+    503 when the queue is full.
+    """
 
     async def effect(db: Database) -> Response:
         task_id, dag_id, created = await db.schedules.run(name, access.caller.name)
@@ -143,7 +154,10 @@ async def run(name: Name, access: Operate, once: Once) -> Response:
     responses=answers(404),
 )
 async def pause(name: Name, access: Operate, why: Reason | None = None) -> Response:
-    """Pause a schedule until it is resumed."""
+    """Pause a schedule.
+
+    It creates nothing until it is resumed.
+    """
     await access.db.schedules.pause(name, why.reason if why else None, access.caller.name)
     return await _shown(access.db, name)
 
@@ -154,7 +168,10 @@ async def pause(name: Name, access: Operate, why: Reason | None = None) -> Respo
     responses=answers(404),
 )
 async def resume(name: Name, access: Operate) -> Response:
-    """Resume a schedule; its catch-up policy decides about missed times."""
+    """Resume a schedule.
+
+    Its `catch_up` policy decides about missed times.
+    """
     await access.db.schedules.resume(name, access.caller.name)
     return await _shown(access.db, name)
 
@@ -165,7 +182,10 @@ async def resume(name: Name, access: Operate) -> Response:
     responses=answers(404),
 )
 async def show(name: Name, access: Read) -> Response:
-    """Get one schedule."""
+    """Get a schedule.
+
+    The response has its next time and its last result.
+    """
     return json_response(json_row(await access.db.schedules.get(name)))
 
 
@@ -175,7 +195,10 @@ async def show(name: Name, access: Read) -> Response:
     responses=answers(404, 409),
 )
 async def define(name: Name, settings: ScheduleSettings, access: Operate) -> Response:
-    """Create or change a schedule; absent fields keep their values."""
+    """Create or change a schedule.
+
+    Fields that the body leaves out keep their values.
+    """
     given = settings.model_dump(exclude_none=True)
     await access.new(tasks_of(given))
     # Without the cron extra the scheduler reports an invalid line.
@@ -190,7 +213,10 @@ async def define(name: Name, settings: ScheduleSettings, access: Operate) -> Res
 
 @router.delete("/{name:path}", status_code=204, responses=answers(404))
 async def remove(name: Name, access: Operate) -> Response:
-    """Remove a schedule; its tasks and the record of its runs stay."""
+    """Remove a schedule.
+
+    Its tasks and the record of its runs stay.
+    """
     await access.db.schedules.remove(name, access.caller.name)
     return Response(status_code=204)
 

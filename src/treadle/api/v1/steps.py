@@ -169,7 +169,10 @@ class Linked(BaseModel):
 
 @router.post("/steps", response_model=Saved)
 async def save_step(task_id: UUID, asked: SaveStep, access: Work) -> Response:
-    """Save the result of a step; the first result of a name wins."""
+    """Save a step of a task.
+
+    The first result of a `name` is kept. `calls` are recorded with it.
+    """
     db = await access.claim(task_id, asked.token)
     output, verdict = await db.steps.save(
         task_id,
@@ -186,7 +189,10 @@ async def save_step(task_id: UUID, asked: SaveStep, access: Work) -> Response:
 
 @router.post("/spend", response_model=SpendState)
 async def spend(task_id: UUID, asked: Spend, access: Work) -> Response:
-    """Record spend; the answer says whether the task may continue."""
+    """Record spending of a task.
+
+    Each `call_id` counts once. The response tells whether the task may continue.
+    """
     db = await access.claim(task_id, asked.token)
     money = await db.budgets.record(task_id, asked.token, _paid(asked.calls))
     return json_response(json_row(asdict(money)))
@@ -194,7 +200,10 @@ async def spend(task_id: UUID, asked: Spend, access: Work) -> Response:
 
 @router.post("/reserve", response_model=SpendState)
 async def reserve(task_id: UUID, asked: Reserve, access: Work) -> Response:
-    """Reserve money before it is spent; a person is asked when it is not sufficient."""
+    """Reserve money for a task.
+
+    If the budget is not sufficient, a person is asked.
+    """
     db = await access.claim(task_id, asked.token)
     money = await db.budgets.reserve(task_id, asked.token, Decimal(str(asked.usd)), ask=asked.ask)
     return json_response(json_row(asdict(money)))
@@ -202,7 +211,11 @@ async def reserve(task_id: UUID, asked: Reserve, access: Work) -> Response:
 
 @router.post("/ask", response_model=Asked)
 async def ask(task_id: UUID, asked: Ask, access: Work) -> Response:
-    """Open a wait for an answer, an approval or an event; a repeated name returns the same wait."""
+    """Ask a question, or wait for an event.
+
+    This opens a wait for an answer, an approval or an event. A repeated `name` returns the same
+    wait.
+    """
     db = await access.claim(task_id, asked.token)
     wait = asked.model_dump(exclude_unset=True, by_alias=True, exclude={"token", "name"})
     opened = await db.waits.open(task_id, asked.token, asked.name, encode(wait, name="wait"))
@@ -211,7 +224,10 @@ async def ask(task_id: UUID, asked: Ask, access: Work) -> Response:
 
 @router.post("/suspend", response_model=Suspended, responses=answers(404))
 async def suspend(task_id: UUID, asked: Suspend, access: Work) -> Response:
-    """Suspend the task until its subtasks or waits have ended, or until a time."""
+    """Suspend a task.
+
+    The agent gives up its claim until the `waits` or `children` have ended, or until `run_at`.
+    """
     db = await access.claim(task_id, asked.token)
     await access.check_references([{"after": asked.children}], by=task_id)
     status = await db.steps.suspend(
@@ -227,7 +243,10 @@ async def suspend(task_id: UUID, asked: Suspend, access: Work) -> Response:
 
 @router.post("/spawn", response_model=Spawned, responses=answers(404))
 async def spawn(task_id: UUID, asked: Spawn, access: Work) -> Response:
-    """Create subtasks; a repeated name returns the same ones."""
+    """Create subtasks of a task.
+
+    A repeated `name` returns the same ones.
+    """
     db = await access.claim(task_id, asked.token)
     tasks = [task.named() for task in asked.tasks]
     document = encode(await access.new(tasks, by=task_id), name="tasks")
@@ -244,7 +263,10 @@ async def spawn(task_id: UUID, asked: Spawn, access: Work) -> Response:
 
 @router.post("/artifacts", response_model=Linked)
 async def link_artifact(task_id: UUID, asked: LinkArtifact, access: Work) -> Response:
-    """Record a file of the task that is stored elsewhere."""
+    """Link a file to a task.
+
+    The file itself is stored elsewhere.
+    """
     db = await access.claim(task_id, asked.token)
     made = await db.artifacts.record(
         task_id,

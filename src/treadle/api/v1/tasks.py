@@ -344,7 +344,11 @@ class BulkResult(BaseModel):
     openapi_extra={**body_schema(NewTask), "parameters": [KEY_PARAMETER]},
 )
 async def enqueue(request: Request) -> Response:
-    """Enqueue one task."""
+    """Enqueue a task.
+
+    The response is 201 with `Location`, or 200 with `created: false` if a task with its
+    `idempotency_key` exists. What the body leaves out comes from the type, then from the queue.
+    """
     access, once = access_of(request), read_key(request)
     task = await read_body(request, NewTask)
     [options] = await access.new([{**task.options(access.caller.name), "queue": task.queue}])
@@ -372,7 +376,10 @@ async def enqueue(request: Request) -> Response:
     responses=answers(404, 409),
 )
 async def enqueue_many(batch: NewTasks, access: New, once: Once) -> Response:
-    """Enqueue up to 1000 tasks: all of them, or none when one is rejected."""
+    """Enqueue up to 1000 tasks.
+
+    Either all of them are stored, or none when one is rejected.
+    """
     given = [
         {
             **task.options(access.caller.name),
@@ -411,7 +418,10 @@ async def list_tasks(
     agent: Annotated[Name | None, Query(description="The agent that has the task now.")] = None,
     tag: Name | None = None,
 ) -> Response:
-    """List tasks that match, newest first."""
+    """List tasks.
+
+    The newest come first. Each parameter is a filter; a task must match all of them.
+    """
     rows = await access.db.tasks.page(
         access.view,
         {
@@ -436,7 +446,10 @@ async def list_tasks(
     responses=answers(404),
 )
 async def why(task_id: UUID, access: Read) -> Response:
-    """Explain why a task is not running now."""
+    """Explain why a task is not running.
+
+    The response has every reason that applies now, the most important first.
+    """
     reasons = await access.db.tasks.why(task_id)
     return json_response({"items": json_rows(await access.redact_reasons(reasons))})
 
@@ -447,7 +460,10 @@ async def why(task_id: UUID, access: Read) -> Response:
     responses=answers(404),
 )
 async def attempts(task_id: UUID, access: Read) -> Response:
-    """List the attempts at a task with agents, times, outcomes and costs."""
+    """List the attempts of a task.
+
+    Each has its agent, times, outcome and cost; the oldest come first.
+    """
     await access.db.tasks.check_exists(task_id)
     return json_response({"items": json_rows(await access.db.tasks.history(task_id))})
 
@@ -458,7 +474,10 @@ async def attempts(task_id: UUID, access: Read) -> Response:
     responses=answers(404),
 )
 async def steps(task_id: UUID, access: Read) -> Response:
-    """List the saved steps of a task."""
+    """List the saved steps of a task.
+
+    They are in the order in which they were saved.
+    """
     await access.db.tasks.check_exists(task_id)
     return json_response({"items": json_rows(await access.db.steps.list(task_id))})
 
@@ -469,7 +488,10 @@ async def steps(task_id: UUID, access: Read) -> Response:
     responses=answers(404),
 )
 async def events(task_id: UUID, access: Read, page: Page) -> Response:
-    """List the events of a task, newest first."""
+    """List the events of a task.
+
+    The newest come first.
+    """
     await access.db.tasks.check_exists(task_id)
     rows = await access.db.events.page(
         Reach.ALL, task_id=task_id, after=page.after(int), limit=page.more
@@ -487,7 +509,11 @@ async def show(
     access: Read,
     known: Annotated[str | None, Header(alias="If-None-Match", max_length=2000)] = None,
 ) -> Response:
-    """Get one task with all fields; 304 when it still has the ETag of `If-None-Match`."""
+    """Get a task.
+
+    The response has all its fields and an `ETag`. It is 304 if it still has the `ETag` of
+    `If-None-Match`.
+    """
     task = json_row(await access.db.tasks.get(task_id))
     # These change with time, without a change of the task.
     passing = ("effective_priority", "wait_s", "run_s")
@@ -504,7 +530,10 @@ async def show(
     responses=answers(404),
 )
 async def artifacts(task_id: UUID, access: Read) -> Response:
-    """List the files of all attempts of a task."""
+    """List the files of a task.
+
+    The list has the name, location, size and hash of the files of all attempts.
+    """
     await access.db.tasks.check_exists(task_id)
     return json_response({"items": await access.db.artifacts.of_task(task_id)})
 
@@ -523,7 +552,11 @@ async def result(
     access: Read,
     wait_seconds: Annotated[float, Query(ge=0, le=LONGEST_S, allow_inf_nan=False)] = 0,
 ) -> Response:
-    """Get the result of a task; waits up to `wait_seconds` for the task to end."""
+    """Get the result of a task.
+
+    With `wait_seconds` (up to 30) the request waits for the task to end. The response is 202 if the
+    task has not ended by then, or if the server stops.
+    """
     if wait_seconds > 0:
         stopping = request.app.state.stopping
         async with cancel_on_disconnect(request):
@@ -552,7 +585,10 @@ def _until(event: anyio.Event, scope: anyio.CancelScope) -> Iterator[None]:
 
 @router.post("/bulk", response_model=BulkResult, responses=answers(404))
 async def bulk(asked: Bulk, access: OperateMany, once: Once) -> Response:
-    """Cancel, retry or prioritise all tasks of a filter, or with `dry_run` count them."""
+    """Cancel, retry or prioritise all tasks of a filter.
+
+    `dry_run` only counts them.
+    """
     access.check_filter(asked.filter.queue)
     filters = asked.filter.model_dump(exclude_none=True)
     scale = asked.model_dump(include=_SCALES, exclude_none=True)
@@ -583,7 +619,10 @@ async def bulk(asked: Bulk, access: OperateMany, once: Once) -> Response:
 async def cancel(
     task_id: UUID, access: Operate, once: Once, asked: CancelTask | None = None
 ) -> Response:
-    """Cancel a task and the tasks that depend on it."""
+    """Cancel a task.
+
+    The tasks that depend on it are cancelled too.
+    """
     reason = None if asked is None else asked.reason
 
     async def effect(db: Database) -> Response:
@@ -605,7 +644,11 @@ async def cancel(
 async def retry(
     task_id: UUID, access: Operate, once: Once, asked: RetryTask | None = None
 ) -> Response:
-    """Retry a task that was dead-lettered or cancelled, optionally with changes."""
+    """Retry a task.
+
+    A task that was dead-lettered or cancelled gets another round of attempts. `changes` takes the
+    fields marked edit.
+    """
     note = None if asked is None else asked.note
     changes = asked.changes.named() if asked and asked.changes else {}
     access.check_move(changes)
@@ -656,7 +699,10 @@ async def set_priority(task_id: UUID, asked: SetPriority, access: Operate, once:
     responses=answers(404, 409),
 )
 async def release(task_id: UUID, access: Operate, once: Once) -> Response:
-    """Release a task that was enqueued with `hold`; other tasks do not change."""
+    """Release a held task.
+
+    The task was enqueued with `hold`; other tasks do not change. Work items are dispatched instead.
+    """
 
     async def effect(db: Database) -> Response:
         status = (await db.tasks.unhold([task_id], access.caller.name))[task_id]
@@ -680,7 +726,10 @@ async def release(task_id: UUID, access: Operate, once: Once) -> Response:
     responses=answers(404),
 )
 async def fork(task_id: UUID, asked: ForkTask, access: Fork, once: Once) -> Response:
-    """Fork a task from a step: a new task that reuses the steps before it."""
+    """Fork a task from a step.
+
+    The new task reuses the saved steps before `from_step`. `changes` takes the fields marked edit.
+    """
     changes = asked.changes.named() if asked.changes else {}
     access.check_move(changes)
 

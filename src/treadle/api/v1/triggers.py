@@ -126,7 +126,10 @@ class ManualRun(BaseModel):
 
 @router.get("", response_model=Listed[Trigger])
 async def list_triggers(access: Read, page: Page) -> Response:
-    """List triggers by name."""
+    """List triggers.
+
+    They are sorted by name; each has how often it fired.
+    """
     rows = await access.db.triggers.page(after=page.after(str), limit=page.more)
     return page.answer(rows, "name")
 
@@ -137,7 +140,10 @@ async def list_triggers(access: Read, page: Page) -> Response:
     responses=answers(404),
 )
 async def log(name: Name, access: Read, page: Page) -> Response:
-    """List what a trigger created, newest event first."""
+    """List what a trigger created.
+
+    The newest event comes first.
+    """
     await access.db.triggers.get(name)
     rows = await access.db.triggers.log_page(name, after=page.after(int), limit=page.more)
     return page.answer(rows, "event_id")
@@ -149,7 +155,11 @@ async def log(name: Name, access: Read, page: Page) -> Response:
     responses=answers(404),
 )
 async def test(name: Name, asked: Sample, access: Operate) -> Response:
-    """Test a trigger with an event; nothing is created."""
+    """Test a trigger.
+
+    The response has what it would create for a stored event (`event_id`) or a `sample`; nothing is
+    created.
+    """
     return json_response(await access.db.triggers.test(name, asked.event_id, asked.sample))
 
 
@@ -159,7 +169,10 @@ async def test(name: Name, asked: Sample, access: Operate) -> Response:
     responses=answers(404, 409),
 )
 async def fire(name: Name, asked: Fire, access: Operate, once: Once) -> Response:
-    """Fire a trigger on an event on which it failed, or that is older than the trigger."""
+    """Fire a trigger.
+
+    The event is one on which it failed, or that is older than the trigger.
+    """
 
     async def effect(db: Database) -> Response:
         return json_response(
@@ -175,7 +188,10 @@ async def fire(name: Name, asked: Fire, access: Operate, once: Once) -> Response
     responses=answers(404),
 )
 async def pause(name: Name, access: Operate, why: Reason | None = None) -> Response:
-    """Pause a trigger; events that happen meanwhile are skipped."""
+    """Pause a trigger.
+
+    Events that happen meanwhile are skipped.
+    """
     await access.db.triggers.pause(name, why.reason if why else None, access.caller.name)
     return json_response(json_row(await access.db.triggers.get(name)))
 
@@ -186,14 +202,20 @@ async def pause(name: Name, access: Operate, why: Reason | None = None) -> Respo
     responses=answers(404),
 )
 async def resume(name: Name, access: Operate) -> Response:
-    """Resume a trigger for events from now on."""
+    """Resume a trigger.
+
+    It fires on events from now on.
+    """
     await access.db.triggers.resume(name, access.caller.name)
     return json_response(json_row(await access.db.triggers.get(name)))
 
 
 @router.get("/{name:path}", response_model=Trigger, responses=answers(404))
 async def show(name: Name, access: Read) -> Response:
-    """Get one trigger with its template."""
+    """Get a trigger.
+
+    The response has its template.
+    """
     return json_response(json_row(await access.db.triggers.get(name)))
 
 
@@ -203,7 +225,10 @@ async def show(name: Name, access: Read) -> Response:
     responses=answers(404, 409),
 )
 async def define(name: Name, settings: TriggerSettings, access: Operate) -> Response:
-    """Create or change a trigger; absent fields keep their values."""
+    """Create or change a trigger.
+
+    Fields that the body leaves out keep their values.
+    """
     given = settings.named()
     named = {key: value for key, value in given.items() if value is not None or key in _NULLABLE}
     await access.new(tasks_of(named))
@@ -213,6 +238,9 @@ async def define(name: Name, settings: TriggerSettings, access: Operate) -> Resp
 
 @router.delete("/{name:path}", status_code=204, responses=answers(404))
 async def remove(name: Name, access: Operate) -> Response:
-    """Remove a trigger; what it created stays."""
+    """Remove a trigger.
+
+    What it created stays.
+    """
     await access.db.triggers.remove(name, access.caller.name)
     return Response(status_code=204)

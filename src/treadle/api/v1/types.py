@@ -50,7 +50,10 @@ class Type(BaseModel):
 
 @router.get("", response_model=Listed[Type])
 async def list_types(access: Read, page: Page) -> Response:
-    """List types with their settings."""
+    """List types.
+
+    Each has its settings, and whether its tasks can be claimed.
+    """
     rows = await access.db.types.page(after=page.after(str), limit=page.more)
     return page.answer(rows, "type")
 
@@ -61,7 +64,10 @@ async def list_types(access: Read, page: Page) -> Response:
     responses=answers(404),
 )
 async def pause(name: TypeName, access: Operate, why: Reason | None = None) -> Response:
-    """Pause a type: no task is claimed. Running tasks continue."""
+    """Pause a type.
+
+    No task of it is claimed; running tasks continue.
+    """
     await access.db.types.pause(name, why.reason if why else None, access.caller.name)
     return await _shown(access.db, name)
 
@@ -72,14 +78,20 @@ async def pause(name: TypeName, access: Operate, why: Reason | None = None) -> R
     responses=answers(404),
 )
 async def resume(name: TypeName, access: Operate) -> Response:
-    """Resume a paused type."""
+    """Resume a type.
+
+    Its tasks can be claimed again.
+    """
     await access.db.types.resume(name, access.caller.name)
     return await _shown(access.db, name)
 
 
 @router.get("/{name:path}", response_model=Type, responses=answers(404))
 async def show(name: TypeName, access: Read) -> Response:
-    """Get one type."""
+    """Get a type.
+
+    The response has its settings, and whether its tasks can be claimed.
+    """
     return await _shown(access.db, name)
 
 
@@ -89,7 +101,10 @@ async def show(name: TypeName, access: Read) -> Response:
     responses=answers(404),
 )
 async def define(name: TypeName, settings: TypeSettings, access: Operate) -> Response:
-    """Create or change a type; absent fields keep their values."""
+    """Create or change a type.
+
+    Fields that the body leaves out keep their values.
+    """
     await access.db.types.define(name, settings.named(), access.caller.name)
     return await _shown(access.db, name)
 

@@ -1,4 +1,4 @@
-"""`/v1/waits` and `/v1/events`: waits of tasks, their answers, and events."""
+"""`/v1/waits`: waits of tasks, and their answers."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,20 +9,18 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from treadle.api.access import LIST, SHARED, WAIT, Access, requires
-from treadle.api.bodies import Body, Id, Name, Text, json_response, json_row
+from treadle.api.access import LIST, WAIT, Access, requires
+from treadle.api.bodies import Body, Name, Text, json_response, json_row
 from treadle.api.idempotency import Once
 from treadle.api.paging import Listed, Page
 from treadle.api.problems import answers
 from treadle.db.database import Database
 from treadle.json import encode
 
-router = APIRouter(prefix="/v1", tags=["waits"])
+router = APIRouter(prefix="/v1/waits", tags=["waits"])
 List = Annotated[Access, requires("read", on=LIST)]
 Read = Annotated[Access, requires("read", on=WAIT)]
 Operate = Annotated[Access, requires("operate", on=WAIT)]
-# Tasks of every queue may wait for an event.
-Emit = Annotated[Access, requires("enqueue", on=SHARED)]
 
 
 class Wait(BaseModel):
@@ -77,23 +75,7 @@ class Answered(BaseModel):
     verdict: Literal["answered", "recorded", "already"]
 
 
-class NewEvent(Body):
-    """An event; tasks that wait for it continue."""
-
-    event: Name
-    payload: Any = Field(default_factory=dict)
-    key: Annotated[Text, Field(max_length=200)] = ""
-    dedup_key: Name | None = Field(None, description="Reusing it returns the existing event.")
-    task_id: Id | None = Field(None, description="The task that emits the event.")
-
-
-class Emitted(BaseModel):
-    """The emitted event."""
-
-    id: int
-
-
-@router.get("/waits", response_model=Listed[Wait])
+@router.get("", response_model=Listed[Wait])
 async def list_waits(
     access: List,
     page: Page,
@@ -104,7 +86,11 @@ async def list_waits(
     ] = "open",
     task_id: UUID | None = None,
 ) -> Response:
-    """List waits for answers, approvals and events."""
+    """List waits.
+
+    Tasks wait for answers, approvals and events. Open waits are listed, oldest first;
+    `status=ended` lists the ended ones.
+    """
     rows = await access.db.waits.page(
         access.view,
         ended=status == "ended",
@@ -116,23 +102,29 @@ async def list_waits(
 
 
 @router.get(
-    "/waits/{wait_id}",
+    "/{wait_id}",
     response_model=Wait,
     responses=answers(404),
 )
 async def show(wait_id: UUID, access: Read) -> Response:
-    """Get one wait with its answers so far."""
+    """Get a wait.
+
+    The response has the answers so far.
+    """
     wait = await access.db.waits.get(wait_id)
     return json_response(json_row(wait))
 
 
 @router.post(
-    "/waits/{wait_id}/answer",
+    "/{wait_id}/answer",
     response_model=Answered,
     responses=answers(404, 409),
 )
 async def answer_wait(wait_id: UUID, asked: Answer, access: Operate, once: Once) -> Response:
-    """Answer a question, or vote on an approval; each person has one vote."""
+    """Answer a question, or vote on an approval.
+
+    The answer is in the name of the caller. Each person has one vote.
+    """
     if asked.by is not None:
         # A caller must not vote for several people.
         access.caller.check_scope("admin")
@@ -144,33 +136,6 @@ async def answer_wait(wait_id: UUID, asked: Answer, access: Operate, once: Once)
     async def effect(db: Database) -> Response:
         verdict = await db.waits.answer(wait_id, value, asked.by or access.caller.name, asked.note)
         return json_response({"id": wait_id, "verdict": verdict})
-
-    return await once(effect)
-
-
-@router.post(
-    "/events",
-    status_code=201,
-    response_model=Emitted,
-    responses=answers(404),
-)
-async def emit(asked: NewEvent, access: Emit, once: Once) -> Response:
-    """Emit an event and resume the tasks that wait for it."""
-    if asked.task_id is not None:
-        await access.check_row("task", asked.task_id)
-        await access.db.tasks.check_exists(asked.task_id)
-    payload = encode(asked.payload, name="payload")
-
-    async def effect(db: Database) -> Response:
-        made = await db.events.emit(
-            asked.event,
-            payload,
-            key=asked.key,
-            dedup_key=asked.dedup_key,
-            actor=access.caller.name,
-            task_id=asked.task_id,
-        )
-        return json_response({"id": made}, 201)
 
     return await once(effect)
 

@@ -144,10 +144,11 @@ class Received(BaseModel):
 async def receive(
     name: Source, request: Request, access: Receive, payload: Annotated[Any, fastapi.Body()]
 ) -> Response:
-    """Receive a call and emit the event webhook.received with the name as its key.
+    """Receive a webhook from outside.
 
-    Tasks and triggers that wait for it continue. A repeat with the same webhook-id (or
-    Idempotency-Key, X-GitHub-Delivery) returns the same event.
+    The call becomes the event `webhook.received` with the name as its key, which resumes tasks and
+    fires triggers. A repeat with the same `webhook-id` (or `Idempotency-Key`, `X-GitHub-Delivery`)
+    returns the same event.
     """
     headers = {key: request.headers[key] for key in request.headers if _is_kept(key)}
     dedup = next((request.headers[key] for key in _IDS if request.headers.get(key)), None)
@@ -163,20 +164,31 @@ async def receive(
 
 @router.get("", response_model=Listed[Webhook])
 async def list_webhooks(access: Read, page: Page) -> Response:
-    """List webhooks by name with their deliveries and errors."""
+    """List webhooks.
+
+    They are sorted by name and have their deliveries and errors, but not their secrets, and not the
+    path of the address.
+    """
     rows = await access.db.webhooks.page(after=page.after(str), limit=page.more)
     return page.answer(rows, "name")
 
 
 @router.get("/{name}", response_model=Webhook, responses=answers(404))
 async def show(name: WebhookName, access: Read) -> Response:
-    """Get one webhook."""
+    """Get a webhook.
+
+    The response has neither its secret nor the path of its address.
+    """
     return json_response(json_row(await access.db.webhooks.get(name)))
 
 
 @router.put("/{name}", response_model=DefinedWebhook)
 async def define(name: WebhookName, settings: WebhookSettings, access: Admin) -> Response:
-    """Create or change a webhook; a generated secret is shown once."""
+    """Create or change a webhook.
+
+    Fields that the body leaves out keep their values. Only this response contains a new secret. The
+    name `in` is reserved.
+    """
     if name == TAKEN:
         raise InvalidArgument(
             f"a webhook cannot be called {TAKEN}: /v1/webhooks/{TAKEN}/… is for incoming calls",
@@ -191,7 +203,10 @@ async def define(name: WebhookName, settings: WebhookSettings, access: Admin) ->
 
 @router.delete("/{name}", status_code=204, responses=answers(404))
 async def remove(name: WebhookName, access: Admin) -> Response:
-    """Remove a webhook; its undelivered events are discarded."""
+    """Remove a webhook.
+
+    Its undelivered events are discarded.
+    """
     await access.db.webhooks.remove(name, access.caller.name)
     return Response(status_code=204)
 
@@ -202,7 +217,10 @@ async def remove(name: WebhookName, access: Admin) -> Response:
     responses=answers(404),
 )
 async def pause(name: WebhookName, access: Admin, why: Reason | None = None) -> Response:
-    """Pause a webhook; its events wait."""
+    """Pause a webhook.
+
+    Its events wait.
+    """
     await access.db.webhooks.pause(name, why.reason if why else None, access.caller.name)
     return json_response(json_row(await access.db.webhooks.get(name)))
 
@@ -213,7 +231,10 @@ async def pause(name: WebhookName, access: Admin, why: Reason | None = None) -> 
     responses=answers(404),
 )
 async def resume(name: WebhookName, access: Admin) -> Response:
-    """Resume a webhook from where it stopped."""
+    """Resume a webhook.
+
+    It continues where it stopped.
+    """
     await access.db.webhooks.resume(name, access.caller.name)
     return json_response(json_row(await access.db.webhooks.get(name)))
 
@@ -226,7 +247,10 @@ async def resume(name: WebhookName, access: Admin) -> Response:
 async def rotate(
     name: WebhookName, access: Admin, once: Once, asked: Rotate | None = None
 ) -> Response:
-    """Generate a new secret, shown once; the old one stays valid for a while."""
+    """Generate a new secret for a webhook.
+
+    Only this response contains it. The old one also signs for `keep_s`.
+    """
     given = asked or Rotate.model_validate({})
 
     async def effect(db: Database) -> Response:
@@ -242,7 +266,10 @@ async def rotate(
     responses=answers(404),
 )
 async def test(name: WebhookName, access: Admin, config: Config) -> Response:
-    """Send a webhook.test message from this server and return the response."""
+    """Send a test message to a webhook.
+
+    This server sends `webhook.test`, with the rules of its settings, and returns the response.
+    """
     target, document = await access.db.webhooks.test(name)
     try:
         async with sender_for(target, OutboundPolicy.for_webhooks(config)) as sender:
@@ -260,7 +287,10 @@ async def test(name: WebhookName, access: Admin, config: Config) -> Response:
     responses=answers(404),
 )
 async def deliveries(name: WebhookName, access: Read, page: Page) -> Response:
-    """List the last deliveries, newest first; a hundred are kept for each webhook."""
+    """List the deliveries of a webhook.
+
+    The newest come first; a hundred are kept for each webhook.
+    """
     await access.db.webhooks.get(name)
     rows = await access.db.webhooks.delivery_page(name, after=page.after(int), limit=page.more)
     return page.answer(rows, "id")
