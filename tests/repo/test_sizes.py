@@ -9,6 +9,7 @@ from treadle.db.install.files import functions
 REVIEWED = {
     "src/treadle/api/access.py": "the one place that decides what a caller may see and do",
     "src/treadle/api/v1/tasks.py": "one module per noun: the routes of tasks share their bodies",
+    "src/treadle/fields.py": "the one list of the fields of a task",
 }
 
 
