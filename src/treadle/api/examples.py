@@ -33,6 +33,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
             "dry_run": True,
         }
     ],
+    "SetPriority": [{"tier": "high", "reason": "a customer waits for it"}],
     "CancelTask": [{"reason": "the issue was closed"}],
     "RetryTask": [{"changes": {"timeout_s": 600}, "note": "it needs more time"}],
     "ForkTask": [{"from_step": "draft", "changes": {"priority": 10}}],

@@ -192,6 +192,7 @@ def project(http: httpx2.Client) -> Values:
 
 SEEDS: dict[str, Callable[[httpx2.Client], Values]] = {
     "/v1/tasks/{task_id}/cancel": lambda http: {"task_id": enqueue(http)},
+    "/v1/tasks/{task_id}/priority": lambda http: {"task_id": enqueue(http)},
     "/v1/tasks/{task_id}/retry": dead,
     "/v1/tasks/{task_id}/fork": forkable,
     "/v1/agents/{agent_id}": lambda _: {"agent_id": "coder-2"},

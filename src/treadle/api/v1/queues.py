@@ -175,7 +175,10 @@ async def define(queue: QueueName, settings: QueueSettings, access: Operate) -> 
 
 @router.delete("/queues/{queue}", status_code=204, responses=answers(404, 409))
 async def remove(queue: QueueName, access: Operate) -> Response:
-    """Remove a queue that has no tasks and that no agent, schedule or trigger uses."""
+    """Remove a queue.
+
+    It must have no tasks, and no agent, schedule or trigger may use it.
+    """
     await access.db.queues.remove(queue, access.caller.name)
     return Response(status_code=204)
 

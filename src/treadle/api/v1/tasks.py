@@ -587,7 +587,8 @@ def _until(event: anyio.Event, scope: anyio.CancelScope) -> Iterator[None]:
 async def bulk(asked: Bulk, access: OperateMany, once: Once) -> Response:
     """Cancel, retry or prioritise all tasks of a filter.
 
-    `dry_run` only counts them.
+    `action` is `cancel`, `retry` or `prioritise`, with one of `priority`, `tier` and `urgency`.
+    `dry_run` only counts the tasks.
     """
     access.check_filter(asked.filter.queue)
     filters = asked.filter.model_dump(exclude_none=True)
@@ -672,7 +673,10 @@ async def retry(
     responses=answers(404, 409),
 )
 async def set_priority(task_id: UUID, asked: SetPriority, access: Operate, once: Once) -> Response:
-    """Change the priority of a task that waits; age and deadline count as before."""
+    """Change the priority of a task.
+
+    The task waits. Give one of `priority`, `tier` and `urgency`; age and deadline count as before.
+    """
     scale = asked.model_dump(include=_SCALES, exclude_none=True)
 
     async def effect(db: Database) -> Response:
