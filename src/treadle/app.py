@@ -36,7 +36,7 @@ from treadle.fields import EnqueueOptions, TypeSettings
 from treadle.json import encode
 from treadle.masking import excerpt
 from treadle.models import Event
-from treadle.producer.background import is_loop_running, run_in_background
+from treadle.producer.background import run_in_background, running_loop
 from treadle.producer.dag import Dag, DagOptions, OpenDag, dag_document
 from treadle.producer.events import TriggerSettings, follow_events
 from treadle.producer.handle import Handle, PendingHandle, Results
@@ -111,7 +111,7 @@ class Treadle:
         It runs in a background thread, which keeps its connections. In async code, await the
         coroutine instead.
         """
-        if is_loop_running():
+        if running_loop() is not None:
             work.close()
             raise InvalidArgument(
                 "an event loop is running in this thread",

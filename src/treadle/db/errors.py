@@ -95,12 +95,11 @@ def to_treadle_error(error: psycopg.Error) -> TreadleError:
     return DatabaseError(diag.message_primary or str(error).strip(), sqlstate=state)
 
 
-def raise_problem(problem: Mapping[str, Any] | None) -> None:
-    """Raise the error of a refusal that a function returned in its column `problem`."""
-    if problem is not None:
-        raise _BY_SQLSTATE[problem["code"]](
-            problem["message"], hint=problem["hint"], **problem["detail"]
-        )
+def refusal(problem: Mapping[str, Any]) -> TreadleError:
+    """Return the error of a refusal that a function returned in its column `problem`."""
+    return _BY_SQLSTATE[problem["code"]](
+        problem["message"], hint=problem["hint"], **problem["detail"]
+    )
 
 
 def claim_lost(task_id: UUID) -> ClaimLost:

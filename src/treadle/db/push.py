@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from treadle.db.calls import Calls, RawJson
-from treadle.db.errors import raise_problem
+from treadle.db.errors import refusal
 from treadle.errors import TaskNotFound
 from treadle.json import encode
 
@@ -94,7 +94,8 @@ class Push:
             max_attempts,
         )
         problem, *submitted = rows[0]
-        raise_problem(problem)
+        if problem is not None:
+            raise refusal(problem)
         return Submitted(*submitted)
 
     async def cancel(
@@ -109,7 +110,8 @@ class Push:
             actor,
         )
         state, problem = rows[0]
-        raise_problem(problem)
+        if problem is not None:
+            raise refusal(problem)
         return str(state)
 
     async def targets(self, *, rest_s: float) -> list[PushAgent]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from treadle.db.calls import Calls, RawJson
-from treadle.db.errors import raise_problem
+from treadle.db.errors import refusal
 from treadle.json import encode
 
 
@@ -45,7 +45,8 @@ class Replies:
         if not rows:
             return None
         problem, status, headers, body = rows[0]
-        raise_problem(problem)
+        if problem is not None:
+            raise refusal(problem)
         return StoredResponse(status, body, headers, replayed=True)
 
     async def keep(self, request: KeyedRequest, reply: StoredResponse) -> None:

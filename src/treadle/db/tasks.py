@@ -14,7 +14,7 @@ from psycopg.rows import tuple_row
 
 from treadle.db.access import Access
 from treadle.db.calls import Calls, RawJson, Record, json_array
-from treadle.db.errors import raise_problem, translate_errors
+from treadle.db.errors import refusal, translate_errors
 from treadle.db.reach import Reach
 from treadle.errors import TaskNotFound
 from treadle.fields import detail_fields, list_fields
@@ -74,7 +74,8 @@ class Tasks:
             *parameters,
         )
         for problem, *_ in rows:
-            raise_problem(problem)
+            if problem is not None:
+                raise refusal(problem)
         return [Enqueued(*row[1:]) for row in rows]
 
     async def enqueue(self, tasks: bytes) -> list[Enqueued]:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from treadle.db.calls import Calls, RawJson, Record
-from treadle.db.errors import raise_problem
+from treadle.db.errors import refusal
 from treadle.errors import WorkItemNotFound
 from treadle.json import encode
 
@@ -68,7 +68,8 @@ class Work:
                 stale_s,
             ],
         )
-        raise_problem(row.pop("problem"))
+        if problem := row.pop("problem"):
+            raise refusal(problem)
         return row
 
     async def get(self, item_id: UUID) -> Record:

@@ -19,6 +19,8 @@ T = TypeVar("T")
 # How long the process waits at exit for connections to close.
 CLOSE_S = 5.0
 
+# The running event loop of this thread, or None.
+running_loop = asyncio._get_running_loop
 _starting = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _owners: "WeakSet[Owner]" = WeakSet()
@@ -28,11 +30,6 @@ class Owner(Protocol):
     """What has connections on the background loop: an application."""
 
     async def close(self) -> None: ...
-
-
-def is_loop_running() -> bool:
-    """Return whether this thread has a running event loop."""
-    return asyncio._get_running_loop() is not None
 
 
 def run_in_background(work: Coroutine[Any, Any, T], *, timeout: float | None, owner: Owner) -> T:

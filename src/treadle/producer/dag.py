@@ -21,7 +21,7 @@ from treadle.fields import EnqueueOptions, NodeOptions
 from treadle.json import encode
 from treadle.masking import excerpt
 from treadle.models import DagState
-from treadle.producer.background import is_loop_running
+from treadle.producer.background import running_loop
 from treadle.producer.handle import Handle
 from treadle.producer.task import Task
 from treadle.worker.references import (
@@ -146,7 +146,7 @@ class Dag:
             self._made(await self._create())
 
     def __enter__(self) -> Self:
-        plain = not is_loop_running() if self._conn is None else is_sync(self._conn)
+        plain = running_loop() is None if self._conn is None else is_sync(self._conn)
         if not plain:
             raise InvalidArgument(
                 "a plain `with` needs a plain connection in async code",

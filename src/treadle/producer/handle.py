@@ -19,7 +19,7 @@ from treadle.db.database import Database
 from treadle.errors import InvalidArgument, ResultTimeout, TaskFailed, TaskNotFound, Unavailable
 from treadle.fields import Tier
 from treadle.models import TaskResult
-from treadle.producer.background import is_loop_running
+from treadle.producer.background import running_loop
 from treadle.worker.references import TaskReference
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class _Pending(Coroutine[Any, Any, T_co]):
         """Take the work; without a running event loop do it now, if it may run `elsewhere`."""
         self._work = work
         self._steps = None
-        if elsewhere and not is_loop_running():
+        if elsewhere and running_loop() is None:
             self._work = None
             self._finish(app.run(work, timeout=app.sync_timeout_s))
 

@@ -31,7 +31,14 @@ from treadle.errors import ConfigurationError, InvalidArgument
 from treadle.fields import EnqueueOptions
 from treadle.masking import excerpt_name
 from treadle.worker.context import Context
-from treadle.worker.references import make_edges, make_references, merge_inputs, split_outputs
+from treadle.worker.references import (
+    Output,
+    TaskReference,
+    make_edges,
+    make_references,
+    merge_inputs,
+    split_outputs,
+)
 from treadle.worker.validation import Validators
 
 Handler = Callable[..., Any]
@@ -287,6 +294,10 @@ def split_inputs(
     arguments: Mapping[str, Any], options: EnqueueOptions
 ) -> tuple[Mapping[str, Any], EnqueueOptions]:
     """Return the known arguments and the options, with outputs of other tasks as inputs."""
+    if "inputs" not in options and not any(
+        isinstance(each, Output | TaskReference) for each in arguments.values()
+    ):
+        return arguments, options
     given, outputs = split_outputs(arguments)
     inputs = options.get("inputs")
     if outputs or inputs is not None:

@@ -56,7 +56,7 @@ async def test_an_enqueue_in_python_runs_through_seven_files(database_url: str) 
         with files_run() as found:
             await greet.enqueue(name="Bob")
 
-    assert len(found) <= 7
+    assert len(found) <= 7, sorted(found)
     assert found == files_named("Enqueue in Python")
 
 
