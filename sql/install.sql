@@ -367,6 +367,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('641ecaf77cdfea0a6f8d99138b1483a5c714807ba71d8c708f4703911976f770');
+values ('b3e276b826bd6cb0f10d1939f3d6f111dd00e8dd4cc5de654f9526e3f5009beb');
 
 commit;

@@ -8650,12 +8650,12 @@ create function treadle.run_start_at(p_schedule treadle.schedules, p_nominal tim
   owner treadle_owner
   without a comment
 
--- function treadle.run_time(p_task treadle.tasks, p_now timestamp with time zone)
-create function treadle.run_time(p_task treadle.tasks, p_now timestamp with time zone)
+-- function treadle.run_time(p_task uuid, p_status text, p_started_at timestamp with time zone, p_completed_at timestamp with time zone, p_now timestamp with time zone)
+create function treadle.run_time(p_task uuid, p_status text, p_started_at timestamp with time zone, p_completed_at timestamp with time zone, p_now timestamp with time zone)
   returns interval
   language sql stable security definer cost 100
   set search_path=pg_catalog, pg_temp
-  as sha256 965108c17baeda636c5520622b78770ede537ea68b1f4b2e9479f8ab03451916
+  as sha256 b0ded449eba232d1dbbc3f3ef8a706b6f7b3c3f68ca29f2ee84ce86dbca5adf6
   owner treadle_owner
   with a comment
   grant execute to treadle_observer

@@ -32,10 +32,22 @@ select
   round(
     extract(
       epoch from coalesce(tasks.completed_at, treadle.view_clock()) - tasks.created_at
-      - coalesce(treadle.run_time(tasks, treadle.view_clock()), '0')
+      - coalesce(
+        treadle.run_time(
+          tasks.id, tasks.status, tasks.started_at, tasks.completed_at, treadle.view_clock()
+        ),
+        '0'
+      )
     ), 3
   ) as wait_s,
-  round(extract(epoch from treadle.run_time(tasks, treadle.view_clock())), 3) as run_s,
+  round(
+    extract(
+      epoch from treadle.run_time(
+        tasks.id, tasks.status, tasks.started_at, tasks.completed_at, treadle.view_clock()
+      )
+    ),
+    3
+  ) as run_s,
   tasks.cost_usd,
   tasks.failure_class,
   tasks.failure_reason,

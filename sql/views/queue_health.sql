@@ -47,7 +47,9 @@ left join lateral (
       -- Most tasks have one attempt, which is on the row.
         case
           when tasks.attempt > 1 or tasks.rate_limits > 0 or tasks.durable
-            then treadle.run_time(tasks, tasks.completed_at)
+            then treadle.run_time(
+              tasks.id, tasks.status, tasks.started_at, tasks.completed_at, tasks.completed_at
+            )
           else tasks.completed_at - tasks.started_at
         end as run
     ) as spent

@@ -17,7 +17,7 @@ def read(driver: Driver, after: str | None, *kinds: str, limit: int = 500) -> tu
 
 
 # Texts of this form that are not kinds: a channel and a table.
-NO_KINDS = {"task_ready.", "treadle.tasks"}
+NO_KINDS = {"task_ready.", "treadle.tasks", "timeout_s."}
 # The kind of incoming calls, which callers may emit.
 FROM_OUTSIDE = {"webhook.received"}
 _COMMENT = re.compile(r"--[^\n]*")

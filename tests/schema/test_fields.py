@@ -30,13 +30,8 @@ from tests.drivers.fields import (
 from treadle.fields import (
     FLAGS,
     BreakerSettings,
-    EnqueueOptions,
     Field,
-    LetterFilter,
-    QueueSettings,
     RetryPolicy,
-    TaskContent,
-    TaskFilter,
     TypeSettings,
     detail_fields,
     editable_fields,
@@ -400,27 +395,3 @@ def test_a_change_has_the_same_bounds(conn: Conn, field: Field) -> None:
         with pytest.raises(psycopg.Error) as raised, conn.transaction():
             one(conn, "select treadle.fork_task(%s, 's', %s)", task_id, changes)
         assert_refused(raised.value, field)
-
-
-@pytest.mark.requirement("F28")
-@pytest.mark.parametrize(
-    ("call", "sources"),
-    [
-        ("treadle.enqueue_task('default', 'code', p_options => %s)", (TaskContent, EnqueueOptions)),
-        ("treadle.define_type('code', %s)", (TypeSettings,)),
-        ("treadle.define_queue('default', %s)", (QueueSettings,)),
-        ("treadle.find_tasks(%s)", (TaskFilter,)),
-        ("treadle.cancel_tasks_where(%s)", (TaskFilter,)),
-        ("treadle.retry_tasks_where(%s)", (TaskFilter,)),
-        ("treadle.resolve_dead_letters_where(%s)", (TaskFilter, LetterFilter)),
-    ],
-)
-def test_the_error_about_an_unknown_key_lists_the_keys_of_the_reference(
-    conn: Conn, call: str, sources: tuple[type, ...]
-) -> None:
-    with pytest.raises(psycopg.Error) as raised, conn.transaction():
-        one(conn, f"select {call}", Jsonb({"unknown": 1}))
-
-    assert raised.value.sqlstate == "TR001"
-    known = str(raised.value.diag.message_hint).rpartition(": ")[2].rstrip(".").split(", ")
-    assert sorted(known) == sorted(field.wire for field in fields_of(*sources))

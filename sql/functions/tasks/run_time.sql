@@ -3,7 +3,13 @@
 -- The rest of its life a task waits: for its time, for other tasks, for an agent, for a retry, for
 -- answers. An attempt that was ended and whose result was accepted all the same is counted once.
 
-create or replace function treadle.run_time(p_task treadle.tasks, p_now timestamptz)
+create or replace function treadle.run_time(
+  p_task          uuid,
+  p_status        text,
+  p_started_at    timestamptz,
+  p_completed_at  timestamptz,
+  p_now           timestamptz
+)
 returns interval
 language sql
 stable
@@ -14,21 +20,21 @@ as $$
   from (
     select attempts.ended_at - attempts.started_at as span
     from treadle.attempts
-    where attempts.task_id = p_task.id
+    where attempts.task_id = p_task
     union all
     select
-      coalesce(p_task.completed_at, p_now) - greatest(
-        p_task.started_at,
-        (select max(attempts.ended_at) from treadle.attempts where attempts.task_id = p_task.id)
+      coalesce(p_completed_at, p_now) - greatest(
+        p_started_at,
+        (select max(attempts.ended_at) from treadle.attempts where attempts.task_id = p_task)
       )
     where
-      p_task.started_at is not null
-      and p_task.status in ('claimed', 'running', 'validating', 'completed')
+      p_started_at is not null
+      and p_status in ('claimed', 'running', 'validating', 'completed')
   ) as spans
 $$;
 
-comment on function treadle.run_time(treadle.tasks, timestamptz) is
-'Internal: how long the attempts of a task have run so far; null if none has started.';
+comment on function treadle.run_time(uuid, text, timestamptz, timestamptz, timestamptz) is
+'How long the attempts of a task have run so far; null if none has started.';
 
-grant execute on function treadle.run_time(treadle.tasks, timestamptz) to
+grant execute on function treadle.run_time(uuid, text, timestamptz, timestamptz, timestamptz) to
 treadle_observer, treadle_operator;

@@ -33,7 +33,7 @@ SECTIONS = {
         "server": "Serve the HTTP interfaces: /v1, work API, queue API and harness protocol.",
     },
     "Work": {
-        "tasks": "List, show, enqueue, wait for, cancel, retry and fork tasks.",
+        "tasks": "List, show, enqueue, wait for, cancel, retry, prioritise and fork tasks.",
         "dags": "Create, list, show, start, cancel and retry DAGs: tasks that depend on each "
         "other.",
         "waits": "List what tasks wait for, and answer questions.",

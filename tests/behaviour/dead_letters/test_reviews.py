@@ -190,8 +190,8 @@ def test_a_delayed_retry_of_a_key_takes_its_slot_when_it_is_due(driver: Driver) 
         ("retry", {"to": "ops"}, "to must be a name"),
         ("modify_and_retry", {"changes": {"colour": 1}}, "unknown option 'colour'"),
         ("modify_and_retry", {"changes": {"run_at": "2030-01-01"}}, "unknown option 'run_at'"),
-        ("retry", {"actor": ""}, "actor must be"),
-        ("retry", {"note": "x" * 10001}, "note has 10001 bytes"),
+        ("retry", {"actor": ""}, "actor must have"),
+        ("retry", {"note": "x" * 10001}, "note has 10001 characters"),
     ],
 )
 def test_a_decision_that_makes_no_sense_is_refused_before_anything(

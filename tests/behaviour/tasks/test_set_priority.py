@@ -123,7 +123,7 @@ def test_an_event_says_who_changed_what_and_why(driver: Driver) -> None:
         ({"priority": 101}, "priority must be 0 to 100"),
         ({"tier": "urgent"}, "no tier 'urgent'"),
         ({"urgency": 0}, "urgency must be 1 to 10"),
-        ({"priority": 5, "actor": " "}, "actor must be"),
+        ({"priority": 5, "actor": " "}, "actor must have"),
         ({"priority": 5, "reason": "x" * 10_001}, "10000 are allowed"),
     ],
 )

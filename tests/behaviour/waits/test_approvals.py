@@ -119,10 +119,10 @@ def test_an_answer_that_is_not_an_option_is_rejected_and_changes_nothing(driver:
 @pytest.mark.parametrize(
     ("value", "actor", "note", "sqlstate", "words"),
     [
-        ("yes", "", None, "TR001", "actor must be"),
-        ("yes", " ", None, "TR001", "actor must be"),
-        ("yes", "x" * 201, None, "TR001", "actor must be"),
-        ("yes", "bob", "x" * 10_001, "TR001", "note has 10001 bytes"),
+        ("yes", "", None, "TR001", "actor must have"),
+        ("yes", " ", None, "TR001", "actor must have"),
+        ("yes", "x" * 201, None, "TR001", "actor must have"),
+        ("yes", "bob", "x" * 10_001, "TR001", "note has 10001 characters"),
         ("x" * 1_048_577, "bob", None, "TR002", "bytes"),
     ],
 )
