@@ -2,42 +2,22 @@
 
 import ast
 import re
-import shlex
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote
 
 import pytest
 
 from tests.drivers import tree
 from tests.drivers.commands import parse
+from tests.drivers.pages import SHELLS, blocks, commands, pages, treadle_words
 from tests.drivers.tree import error_classes
 from treadle.db.install.files import functions
 from treadle.settings import Settings
 
-PAGES = [tree.ROOT / "README.md", tree.ROOT / "CHANGELOG.md", *tree.files(".md")]
-PAGES = sorted({path for path in PAGES if not tree.name(path).startswith(("tests/", "bench/"))})
+PAGES = pages()
 REFERENCE = tree.ROOT / "docs" / "reference"
-SHELLS = {"sh", "bash", "console"}
 # Made by the migrations, not from a file of its own.
 IN_MIGRATIONS = {"uuidv7"}
-
-
-class Block(NamedTuple):
-    """A fenced block of a page."""
-
-    place: str
-    language: str
-    text: str
-
-
-def blocks(page: Path) -> Iterator[Block]:
-    """The fenced blocks of a page."""
-    text = page.read_text(encoding="utf-8")
-    for found in re.finditer(r"^( *)```(\w*)\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL):
-        line = text.count("\n", 0, found.start()) + 1
-        yield Block(f"{tree.name(page)}:{line}", found[2], found[3])
 
 
 def prose(page: Path) -> str:
@@ -64,28 +44,6 @@ def broken_links(page: Path) -> list[str]:
         if not goal.exists() or (anchor and anchor not in anchors(goal)):
             found.append(target)
     return found
-
-
-def commands(text: str) -> Iterator[list[str]]:
-    """The words after `treadle` of each command line; in a transcript, those after a prompt."""
-    lines = text.replace("\\\n", " ").splitlines()
-    if any(line.startswith("$ ") for line in lines):
-        lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-    for line in lines:
-        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-        lexer.whitespace_split = True
-        simple: list[list[str]] = [[]]
-        for word in lexer:
-            if set(word) <= set(";|&<>()"):
-                # The file of a redirection is no argument.
-                simple.append([word] if set(word) <= set("<>") else [])
-            else:
-                simple[-1].append(word)
-        for words in simple:
-            while words and (re.match(r"[A-Z_]+=", words[0]) or words[0] in {"exec", "sudo"}):
-                words = words[1:]
-            if words and Path(words[0]).name == "treadle":
-                yield words[1:]
 
 
 def rows(page: Path) -> list[list[str]]:
@@ -130,7 +88,8 @@ def test_every_command_in_the_docs_exists_with_its_options() -> None:
         for page in PAGES
         for block in blocks(page)
         if block.language in SHELLS
-        for words in commands(block.text)
+        for command, _ in commands(block.text)
+        for words in treadle_words(command)
     ]
     wrong = [f"{place}: treadle {' '.join(words)}: {parse(words)}" for place, words in found]
 
