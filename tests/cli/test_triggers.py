@@ -97,10 +97,12 @@ def test_completed_tasks_are_followed_too(cli: Cli, sync_conn: Conn) -> None:
         "where output in ('0', '1')"
     )
 
-    rows = cli("events", "tail", "-n", "2").rows
+    for words in (("tail",), ("--follow",)):
+        rows = cli("events", *words, "-n", "2").rows
 
-    assert [row[2:4] for row in rows] == [["task.completed", each] for each in followed]
-    assert '"type": "code"' in rows[0][4]
+        assert [row[2:4] for row in rows] == [["task.completed", each] for each in followed]
+        assert '"type": "code"' in rows[0][4]
+    assert cli("events", "--follow", "--task", followed[0]).code == 2
 
 
 @pytest.mark.parametrize(

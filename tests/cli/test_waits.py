@@ -71,11 +71,11 @@ def test_an_answer_lets_the_task_continue(cli: Cli, sync_conn: Conn) -> None:
     )
 
     assert done.code == 0
-    assert done.rows[1] == [wait, "decided"]
+    assert done.rows[1] == [wait, "answered"]
     assert commands.status(sync_conn, task) == "ready"
     assert cli("waits", "answer", wait, "blue", "--actor", "alice").rows[1] == [
         wait,
-        "already decided",
+        "already answered",
     ]
     late = cli("waits", "answer", wait, "red", "--actor", "bob")
     assert late.code == 4
@@ -163,7 +163,7 @@ def test_on_a_terminal_the_question_is_asked(database_url: str, sync_conn: Conn)
     assert "Ship it?" in shown
     assert '"sha": "4f2a"' in shown
     assert "[approve/reject/revise]" in shown
-    assert "decided" in shown
+    assert "answered" in shown
     row = sync_conn.execute("select answer from treadle.waits where id = %s", (wait,)).fetchone()
     assert row == ("approve",)
 

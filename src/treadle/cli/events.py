@@ -14,7 +14,7 @@ import typer
 from treadle.cli import common, output
 from treadle.cli.nouns import Noun
 from treadle.cli.output import Column
-from treadle.errors import TreadleError
+from treadle.errors import InvalidArgument, TreadleError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -65,7 +65,15 @@ def list_events(
         str | None,
         typer.Option(metavar="ID", help="Only of this DAG.", parser=common.strip_ellipsis),
     ] = None,
-    limit: common.Limit = 50,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", "-n", metavar="N", min=1, max=100_000, help="Events at most; default: 50."
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print new events instead, as `tail` does.")
+    ] = False,
 ) -> None:
     """List events, newest first.
 
@@ -73,14 +81,23 @@ def list_events(
     Examples:
       treadle events list --limit 10
       treadle events list --kind task.dead_lettered --kind trigger.failed --json
+      treadle events --follow
     """
+    if follow:
+        if task or dag:
+            raise InvalidArgument(
+                "--follow shows the events of all tasks",
+                hint="Leave out --task and --dag, or list without --follow.",
+            )
+        tail(kind, None, limit)
+        return
 
     async def read(db: Database) -> list[dict[str, Any]]:
         return await db.events.list(
             kinds=kind or (),
             task_id=None if task is None else await db.tasks.find(task),
             dag_id=None if dag is None else await db.dags.find(dag),
-            limit=limit,
+            limit=limit or 50,
         )
 
     output.show(common.call_db(read), COLUMNS, empty="no event matches")

@@ -125,7 +125,7 @@ def answer(
         output.document({"verdict": verdict, **with_times(row)})
         return
     decided = row["status"] != "open"
-    state = "decided" if decided else f"recorded ({_votes(row)} of {row['approvers']})"
+    state = "answered" if decided else f"recorded ({_votes(row)} of {row['approvers']})"
     text = f"already {state}" if verdict == "already" else state
     output.show([{"id": row["id"], "verdict": text}], VERDICTS)
 

@@ -5,6 +5,7 @@ The type of a task is looked up in this table; nothing from a payload is importe
 """
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -95,7 +96,7 @@ class Definition:
             words = "; ".join(f"{each['field']}: {each['problem']}" for each in problems)
             raise InvalidArgument(
                 f"{self.name} does not take these arguments: {words}",
-                hint=f"The signature is {self.name}{inspect.signature(self.handler)}",
+                hint=f"The signature is {self._shown_signature()}",
                 errors=problems,
             ) from None
 
@@ -138,9 +139,17 @@ class Definition:
             problem = f"{twice[0]} is given twice" if twice else "there are too many arguments"
             raise InvalidArgument(
                 f"{self.name} does not take these arguments: {problem}",
-                hint=f"The signature is {self.name}{signature}",
+                hint=f"The signature is {self._shown_signature()}",
             )
         return {**given, **arguments}
+
+    def _shown_signature(self) -> str:
+        """Return the signature as producers call it, with the short names of classes."""
+        found = inspect.signature(self.handler)
+        parameters = [each for each in found.parameters.values() if each.name != self.context_name]
+        return self.name + re.sub(
+            r"\b(?:\w+\.)+(\w+)", r"\1", str(found.replace(parameters=parameters))
+        )
 
     def output(self, value: Any) -> Any:
         """Convert an output, which is JSON, to the type that the handler returns."""
