@@ -367,6 +367,6 @@ set local check_function_bodies = off;
 \ir triggers/work_log_100_append_only.sql
 
 insert into treadle.code (checksum)
-values ('b3e276b826bd6cb0f10d1939f3d6f111dd00e8dd4cc5de654f9526e3f5009beb');
+values ('8c71914138b294e0ab1eda49b80748dae8f40660251f033329dabd53f6a33677');
 
 commit;

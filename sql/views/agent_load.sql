@@ -6,7 +6,8 @@ select
   agents.type,
   agents.status,
   agents.status <> 'offline'
-  and agents.heartbeat_at + make_interval(secs => 3 * agents.heartbeat_s) > treadle.view_clock()
+  and agents.heartbeat_at + make_interval(secs => 3 * agents.heartbeat_s)
+  > (select treadle.view_clock())
     as alive,
   agents.queues,
   agents.task_types,
@@ -19,7 +20,7 @@ select
   coalesce(past.failed_1h, 0) as failed_1h,
   money.limit_usd as budget_usd,
   agents.heartbeat_at,
-  treadle.view_clock() - agents.heartbeat_at as heartbeat_age,
+  (select treadle.view_clock()) - agents.heartbeat_at as heartbeat_age,
   agents.heartbeat_s,
   agents.claim_ttl_s,
   agents.url,
@@ -43,7 +44,7 @@ left join lateral (
   where
     attempts.agent_id = agents.id
     and attempts.outcome = 'failed'
-    and attempts.ended_at > treadle.view_clock() - interval '1 hour'
+    and attempts.ended_at > (select treadle.view_clock()) - interval '1 hour'
 ) as past on true;
 
 comment on view treadle.agent_load is

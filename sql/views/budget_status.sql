@@ -4,9 +4,11 @@ create view treadle.budget_status as
 with shown as (
   select
     budgets.id,
-    date_trunc(budgets.period, treadle.view_clock(), 'UTC') as period_start,
+    date_trunc(budgets.period, (select treadle.view_clock()), 'UTC') as period_start,
     case
-      when budgets.period_start < date_trunc(budgets.period, treadle.view_clock(), 'UTC') then 0
+      when
+        budgets.period_start < date_trunc(budgets.period, (select treadle.view_clock()), 'UTC')
+        then 0
       else budgets.spent_usd
     end as spent_usd
   from treadle.budgets

@@ -26,7 +26,7 @@ select
   dags.started_at,
   dags.ended_at,
   round(
-    extract(epoch from coalesce(dags.ended_at, treadle.view_clock()) - dags.started_at), 3
+    extract(epoch from coalesce(dags.ended_at, (select treadle.view_clock())) - dags.started_at), 3
   ) as duration_s,
   coalesce(live.open_waits, 0)::integer as open_waits,
   dags.meta

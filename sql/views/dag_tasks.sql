@@ -31,10 +31,14 @@ select
   tasks.retry_at,
   round(
     extract(
-      epoch from coalesce(tasks.completed_at, treadle.view_clock()) - tasks.created_at
+      epoch from coalesce(tasks.completed_at, (select treadle.view_clock())) - tasks.created_at
       - coalesce(
         treadle.run_time(
-          tasks.id, tasks.status, tasks.started_at, tasks.completed_at, treadle.view_clock()
+          tasks.id,
+          tasks.status,
+          tasks.started_at,
+          tasks.completed_at,
+          (select treadle.view_clock())
         ),
         '0'
       )
@@ -43,7 +47,7 @@ select
   round(
     extract(
       epoch from treadle.run_time(
-        tasks.id, tasks.status, tasks.started_at, tasks.completed_at, treadle.view_clock()
+        tasks.id, tasks.status, tasks.started_at, tasks.completed_at, (select treadle.view_clock())
       )
     ),
     3

@@ -3,10 +3,13 @@
 create view treadle.gate_status as
 select
   gates.key,
-  case when gates.closed_until > treadle.view_clock() then 'closed' else 'open' end as state,
-  case when gates.closed_until > treadle.view_clock() then gates.closed_until end as closed_until,
-  case when gates.closed_until > treadle.view_clock() then gates.reason end as reason,
-  case when gates.closed_until > treadle.view_clock() then gates.closed_by end as closed_by,
+  case when gates.closed_until > (select treadle.view_clock()) then 'closed' else 'open' end
+    as state,
+  case when gates.closed_until > (select treadle.view_clock()) then gates.closed_until end
+    as closed_until,
+  case when gates.closed_until > (select treadle.view_clock()) then gates.reason end as reason,
+  case when gates.closed_until > (select treadle.view_clock()) then gates.closed_by end
+    as closed_by,
   gates.slowdowns,
   gates.unit,
   gates.amount as "limit",
@@ -25,7 +28,7 @@ left join lateral (
   where
     gate_uses.key = gates.key
     and gate_uses.slot
-    >= floor(extract(epoch from treadle.view_clock()) * 60 / gates.period_s::numeric) - 60
+    >= floor(extract(epoch from (select treadle.view_clock())) * 60 / gates.period_s::numeric) - 60
 ) as used on gates.unit is not null
 where gates.key not like 'over:%';
 

@@ -30,7 +30,9 @@ select
   tasks.lease_until as claim_until,
   tasks.failure_reason as last_error,
   case
-    when harness_actions.status = 'executing' and harness_actions.lease_until < treadle.view_clock()
+    when
+      harness_actions.status = 'executing'
+      and harness_actions.lease_until < (select treadle.view_clock())
       then 'interrupted'
     else harness_actions.status
   end as action,

@@ -17,7 +17,7 @@ where
   tasks.completed_at is not null
   and tasks.completed_at <= (
     select
-      (select treadle.view_clock()) - make_interval(
+      (select (select treadle.view_clock())) - make_interval(
         secs => case tasks.status
           when 'completed' then queues.keep_completed_s
           when 'cancelled' then queues.keep_cancelled_s

@@ -7,7 +7,9 @@ with line as (
   select
     waiting.id,
     row_number() over (
-      order by waiting.rank - treadle.ageing_offset(lanes.ageing, treadle.view_clock()), waiting.id
+      order by
+        waiting.rank - treadle.ageing_offset(lanes.ageing, (select treadle.view_clock())),
+        waiting.id
     )::integer as position
   from treadle.tasks as waiting
   inner join treadle.lanes on waiting.lane_id = lanes.id

@@ -10,7 +10,7 @@ select
   coalesce(live.retrying, 0) as retrying,
   coalesce(dead.letters, 0) as dead_letters,
   live.oldest_ready_at,
-  treadle.view_clock() - live.oldest_ready_at as oldest_ready_age,
+  (select treadle.view_clock()) - live.oldest_ready_at as oldest_ready_age,
   coalesce(ended.completed, 0) as completed_5m,
   round(coalesce(ended.completed, 0) / 300.0, 2) as completed_per_s,
   coalesce(failed.attempts, 0) as failed_attempts_5m,
@@ -56,7 +56,7 @@ left join lateral (
   where
     tasks.queue = queues.name
     and tasks.status = 'completed'
-    and tasks.completed_at > treadle.view_clock() - interval '5 minutes'
+    and tasks.completed_at > (select treadle.view_clock()) - interval '5 minutes'
 ) as ended on true
 left join lateral (
   select count(*) as attempts
@@ -65,7 +65,7 @@ left join lateral (
   where
     tasks.queue = queues.name
     and attempts.outcome = 'failed'
-    and attempts.ended_at > treadle.view_clock() - interval '5 minutes'
+    and attempts.ended_at > (select treadle.view_clock()) - interval '5 minutes'
 ) as failed on true
 left join lateral (
   select count(*) as letters

@@ -46,7 +46,9 @@ select
 from treadle.tasks
 where
   tasks.status in ('claimed', 'running', 'validating')
-  and treadle.claim_expiry_reason(tasks, treadle.view_clock() - interval '15 seconds') is not null
+  and treadle.claim_expiry_reason(
+    tasks, (select treadle.view_clock()) - interval '15 seconds'
+  ) is not null
 union all
 select
   'due since ' || to_char(coalesce(tasks.retry_at, tasks.run_at), 'YYYY-MM-DD HH24:MI:SS')
@@ -59,10 +61,14 @@ select
   tasks.id
 from treadle.tasks
 where
-  (tasks.status = 'retrying' and tasks.retry_at < treadle.view_clock() - interval '15 seconds')
+  (
+    tasks.status = 'retrying'
+    and tasks.retry_at < (select treadle.view_clock()) - interval '15 seconds'
+  )
   or (
     tasks.status = 'pending' and tasks.blocked_count = 0 and tasks.slot is null
-    and tasks.budget_id is null and tasks.run_at < treadle.view_clock() - interval '15 seconds'
+    and tasks.budget_id is null
+    and tasks.run_at < (select treadle.view_clock()) - interval '15 seconds'
   )
 union all
 select
@@ -98,7 +104,7 @@ select
 from treadle.waits
 inner join treadle.tasks on waits.task_id = tasks.id
 where
-  waits.status = 'open' and waits.expires_at < treadle.view_clock() - interval '15 seconds'
+  waits.status = 'open' and waits.expires_at < (select treadle.view_clock()) - interval '15 seconds'
 union all
 select
   'the budget of ' || budget_status.scope || coalesce(' ' || budget_status.name, '')
@@ -132,7 +138,7 @@ inner join treadle.tasks
     admissions.key = coalesce(tasks.concurrency_key, tasks.budget_id::text)
     and tasks.status = 'pending'
     and (tasks.slot = 'waiting' or tasks.budget_id is not null)
-where admissions.at < treadle.view_clock() - interval '15 seconds'
+where admissions.at < (select treadle.view_clock()) - interval '15 seconds'
 group by admissions.kind, admissions.key;
 
 comment on view treadle.stuck is

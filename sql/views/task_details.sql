@@ -9,7 +9,9 @@ select
   tasks.title,
   tasks.status,
   tasks.priority,
-  round((tasks.rank - treadle.ageing_offset(lanes.ageing, treadle.view_clock())) / 1000000.0, 3)
+  round(
+    (tasks.rank - treadle.ageing_offset(lanes.ageing, (select treadle.view_clock()))) / 1000000.0, 3
+  )
     as effective_priority,
   ((lanes.ageing - lanes.urgency) / 1000000.0)::numeric(10, 6) as ageing_rate,
   tasks.critical_path,
@@ -107,10 +109,14 @@ select
   tasks.completed_by,
   round(
     extract(
-      epoch from coalesce(tasks.completed_at, treadle.view_clock()) - tasks.created_at
+      epoch from coalesce(tasks.completed_at, (select treadle.view_clock())) - tasks.created_at
       - coalesce(
         treadle.run_time(
-          tasks.id, tasks.status, tasks.started_at, tasks.completed_at, treadle.view_clock()
+          tasks.id,
+          tasks.status,
+          tasks.started_at,
+          tasks.completed_at,
+          (select treadle.view_clock())
         ),
         '0'
       )
@@ -119,7 +125,7 @@ select
   round(
     extract(
       epoch from treadle.run_time(
-        tasks.id, tasks.status, tasks.started_at, tasks.completed_at, treadle.view_clock()
+        tasks.id, tasks.status, tasks.started_at, tasks.completed_at, (select treadle.view_clock())
       )
     ),
     3

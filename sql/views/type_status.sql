@@ -10,7 +10,7 @@ select
       exists (
         select from treadle.gates
         where
-          gates.closed_until > treadle.view_clock()
+          gates.closed_until > (select treadle.view_clock())
           and (gates.key = any (task_types.gates) or gates.key = 'type:' || task_types.name)
       )
       then 'closed'

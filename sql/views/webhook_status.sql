@@ -31,8 +31,8 @@ select
       limit 1000
     ) as news
   ) as unread,
-  webhooks.lease_until > treadle.view_clock() as delivering,
-  case when webhooks.previous_until > treadle.view_clock() then webhooks.previous_until end
+  webhooks.lease_until > (select treadle.view_clock()) as delivering,
+  case when webhooks.previous_until > (select treadle.view_clock()) then webhooks.previous_until end
     as rotated_until,
   webhooks.created_at,
   webhooks.created_by

@@ -160,6 +160,8 @@ def test_a_view_reads_no_clock_but_that_of_treadle() -> None:
         r"\b(now|clock_timestamp|statement_timestamp|transaction_timestamp|timeofday)\s*\("
         r"|\b(current_timestamp|localtimestamp|current_date|current_time|localtime)\b"
         r"|\btreadle\.clock\(|'now'"
+        # Not read once for the whole query.
+        r"|(?<!\(select )treadle\.view_clock\("
     )
     wrong = [
         (path.name, found[0])
@@ -167,7 +169,7 @@ def test_a_view_reads_no_clock_but_that_of_treadle() -> None:
         for found in clocks.finditer(re.sub(r"--[^\n]*", "", path.read_text()))
     ]
 
-    assert wrong == [], "views use treadle.view_clock()"
+    assert wrong == [], "views use (select treadle.view_clock())"
 
 
 def test_a_function_has_one_file_and_one_signature() -> None:

@@ -32,8 +32,9 @@ return pg_catalog.clock_timestamp();
 
 comment on function treadle.clock() is 'The current time for leases, retries and ageing.';
 
--- view_clock: the same clock for views.
+-- view_clock: the same clock for views, which read it as (select treadle.view_clock()).
 --
+-- The subquery is evaluated once: a clock that moves on from row to row would change their order.
 -- Stable: a view with a volatile function cannot be merged into the query that reads it, and a
 -- condition with one cannot use an index.
 create or replace function treadle.view_clock()
@@ -43,7 +44,7 @@ stable
 parallel safe
 return treadle.clock();
 
-comment on function treadle.view_clock() is 'Internal: treadle.clock() for views.';
+comment on function treadle.view_clock() is 'The clock of views: treadle.clock().';
 
 grant execute on function treadle.clock() to
 treadle_producer, treadle_worker, treadle_observer, treadle_operator;

@@ -25,6 +25,19 @@ def test_entries_are_dispatched_first_in_first_out(driver: Driver) -> None:
     assert [take(driver).id for _ in made] == [row["id"] for row in made]
 
 
+def test_positions_hold_while_the_clock_moves_on_from_row_to_row(fresh: Driver) -> None:
+    made = [submit(fresh, word)["id"] for word in ("first", "second", "third")]
+    fresh.rows("create sequence public.ticks")
+    fresh.rows(
+        """
+        create or replace function treadle.clock() returns timestamptz language sql volatile
+        return clock_timestamp() + make_interval(secs => 60 * nextval('public.ticks'))
+        """
+    )
+
+    assert [entry(fresh, each)["position"] for each in made] == [1, 2, 3]
+
+
 @pytest.mark.requirement("Q2")
 def test_submitters_at_once_get_distinct_positions_up_to_the_capacity(driver: Driver) -> None:
     made = together(driver, 64, lambda session, _: offer(session))

@@ -18,7 +18,10 @@ LISTENERS = """
 select count(*) from pg_stat_activity
 where datname = current_database() and application_name = 'treadle-events'
 """
-CONNECTIONS = "select count(*) from pg_stat_activity where datname = current_database()"
+CONNECTIONS = """
+    select count(*) from pg_stat_activity
+    where datname = current_database() and backend_type = 'client backend'
+"""
 
 
 @contextmanager
@@ -44,7 +47,7 @@ def wait_for(sql: Conn, query: str, wanted: int) -> None:
 
 
 def test_a_hundred_streams_share_one_listener_and_end_with_the_server(serve: Serve) -> None:
-    server = serve(sse_max=100, own_interpreter=True)
+    server = serve(sse_max=100, server_pool_size=4, own_interpreter=True)
     with database(server) as sql, ExitStack() as stack:
         streams: list[Stream] = [stack.enter_context(stream(server.url))]
         emit(sql, "first")
