@@ -35,7 +35,7 @@ MUTANTS = {
         "queue", "define_queue", {"return v_made;": "return v_made or v_new <> v_old;"}
     ),
     "a changed type is new": again(
-        "type", "define_type", {"return v_made;": "return v_made or v_new <> v_old;"}
+        "type", "store_type", {"return v_made;": "return v_made or v_new <> v_old;"}
     ),
     "a changed gate is new": again(
         "gate", "define_gate", {"return v_made;": "return v_made or v_new.key is not null;"}

@@ -160,7 +160,7 @@ MUTANTS = {
     ),
     "tries without an end": Mutant(
         "finish_action",
-        {"and v_action.tries < p_max_tries": ""},
+        {"when v_action.tries < p_max_tries\n      and (": "when ("},
         actions.test_a_callback_that_fails_is_tried_again_later_and_three_times_at_most,
     ),
     "an ending by anybody": Mutant(
@@ -181,7 +181,7 @@ MUTANTS = {
     ),
     "interrupted while it runs": Mutant(
         "interrupt_actions",
-        {"and harness_actions.lease_until < v_now": ""},
+        {"and stopped.lease_until < v_now": ""},
         actions.test_an_action_of_a_dead_harness_is_interrupted_and_not_repeated,
     ),
     "a lease for anybody": Mutant(

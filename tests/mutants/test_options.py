@@ -59,6 +59,7 @@ MUTANTS = {
         "enqueue_task",
         {"nullif(p_dedupe, false)": "p_dedupe"},
         options.test_dedupe_works_as_an_option,
+        psycopg.Error,
     ),
     "options of a task that is another one": Mutant(
         "store_tasks",

@@ -155,8 +155,8 @@ def test_a_broken_guard_is_noticed(fresh: Driver, name: str) -> None:
 
 
 def test_two_fences_hold_when_one_is_broken(fresh: Driver) -> None:
-    """Without the look at earlier runs, the key of the runs still allows none of it twice."""
-    mutant = MUTANTS["nobody looks whether there was a run"]
+    """Without the check for earlier runs, the key of the runs still prevents a second run."""
+    mutant = MUTANTS["no check for an earlier run"]
     fresh.conn.execute(mutant.text().encode())
     with pytest.raises(Exception, match="was already run for"):
         mutant.killer(fresh)

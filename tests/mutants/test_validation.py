@@ -44,7 +44,7 @@ MUTANTS = {
     ),
     "an audit without events": Mutant(
         "validate_tasks",
-        {"'validating', null)": "'started', null)"},
+        {"'validation_started', null)": "'started', null)"},
         validation.test_a_full_audit_shows_the_validation,
     ),
     "feedback that is lost": Mutant(
@@ -103,7 +103,7 @@ MUTANTS = {
     ),
     "letters that cannot be swapped": Mutant(
         "edit_distance",
-        {"v_at > 1 and v_to > 1": "false"},
+        {"i > 1 and j > 1": "false"},
         lambda driver: validation.test_validators_that_could_not_be_called_are_refused(
             driver, [{"validator": "rgeex", "pattern": "x"}], "did you mean regex?"
         ),
