@@ -40,6 +40,17 @@ class EndLog:
         self._until = 0.0
         self._since = 0.0
         self._counts: dict[str, Counter[str]] = {}
+        self._counted = anyio.Event()
+
+    async def run(self) -> None:
+        """Write the counts of each second when it is over, until cancelled."""
+        try:
+            while True:
+                await self._counted.wait()
+                await anyio.sleep(max(0.0, self._until - time.monotonic()))
+                self.flush()
+        finally:
+            self.flush()
 
     def completed(self, ended: list[Done]) -> None:
         """Log completed tasks."""
@@ -69,14 +80,11 @@ class EndLog:
         if shown < len(ended):
             self._count("tasks.failed", [failed[0].type for failed, _ in ended[shown:]])
 
-    @property
-    def wait_s(self) -> float | None:
-        """The seconds until counts are to be written; None if there are none."""
-        return max(0.0, self._until - time.monotonic()) if self._counts else None
-
     def flush(self) -> None:
         """Write the counts."""
         counts, self._counts = self._counts, {}
+        if counts:
+            self._counted = anyio.Event()
         for event, types in counts.items():
             write = ends.info if event == "tasks.completed" else ends.warning
             seconds = round(time.monotonic() - self._since, 3)
@@ -94,6 +102,7 @@ class EndLog:
 
     def _count(self, event: str, types: list[str]) -> None:
         self._counts.setdefault(event, Counter()).update(types)
+        self._counted.set()
 
 
 def _fields(claim: Claim, run_ms: int) -> dict[str, Any]:
@@ -130,7 +139,6 @@ class Completer:
     def completed_by_handler(self, claim: Claim, run_ms: int) -> None:
         """Log a task that its handler has completed in a transaction of its own."""
         self._log.completed([(claim, b"", run_ms, None)])
-        self._work.set()
 
     def fail(self, claim: Claim, failure: Failure, run_ms: int) -> None:
         self._failed.append((claim, failure, run_ms))
@@ -157,24 +165,16 @@ class Completer:
 
     async def run(self) -> None:
         """Flush results until cancelled."""
-        try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._log.run)
             while True:
+                if not (self._done or self._failed or self._released):
+                    self._idle.set()
+                    self._work = anyio.Event()
+                    await self._work.wait()
                 await self._flush()
-        finally:
-            self._log.flush()
-
-    async def _wait(self) -> None:
-        """Wait for results; log the counts of the last second when it is over."""
-        while not (self._done or self._failed or self._released):
-            self._idle.set()
-            self._work = anyio.Event()
-            with anyio.move_on_after(self._log.wait_s) as waiting:
-                await self._work.wait()
-            if waiting.cancelled_caught:
-                self._log.flush()
 
     async def _flush(self) -> None:
-        await self._wait()
         self._flushing = True
         done, self._done = self._done[:MAX_BATCH], self._done[MAX_BATCH:]
         failed, self._failed = self._failed[:MAX_BATCH], self._failed[MAX_BATCH:]
