@@ -50,6 +50,10 @@ SETTINGS = {
     # A worker that was away for a while has not lost its claims yet.
     "claim_ttl_s": 60,
 }
+SESSIONS = """
+    select pid from pg_stat_activity
+    where datname = current_database() and starts_with(application_name, 'treadle')
+"""
 # With calls that end after 2 s: for a machine that is busy.
 BACK_WITHIN_S = 40
 START_WITHIN_S = 120
@@ -251,6 +255,24 @@ class Load:
         return took
 
 
+async def end_open_transactions(conn: Conn, sessions: list[int]) -> None:
+    """End sessions whose client was cut off in a transaction, as keepalives of the server do.
+
+    The proxy answers keepalives for the clients. Until such a transaction ends, it holds up the
+    readers of events, and with them the webhooks (ADR 15).
+    """
+    end = (
+        "select pg_terminate_backend(pid) from pg_stat_activity where pid = any (%s) and state = %s"
+    )
+    left = "select pid from pg_stat_activity where pid = any (%s) and xact_start is not null"
+
+    async def is_done() -> bool:
+        await rows(conn, end, sessions, "idle in transaction")
+        return await rows(conn, left, sessions) == []
+
+    await until(is_done)
+
+
 async def test_all_processes_recover_after_their_connections_stop_responding(
     fleet: Fleet, conn: Conn
 ) -> None:
@@ -259,7 +281,9 @@ async def test_all_processes_recover_after_their_connections_stop_responding(
         group.start_soon(load.run)
         await load.goes_on()
 
+        sessions = [pid for (pid,) in await rows(conn, SESSIONS)]
         silenced = fleet.proxy.silence()
+        await end_open_transactions(conn, sessions)
         await load.goes_on()
 
         group.cancel_scope.cancel()
