@@ -13,8 +13,15 @@ from tests import http_reference
 from tests.drivers.http import harness
 from tests.drivers.http.servers import Conn
 from tests.drivers.http.v1 import act, enqueue, register, take
-from treadle.api.examples import AGENT, AGENT_URL, CLAIM_TOKEN, EVENT_ID, TASK_ID, WAIT_ID
-from treadle.api.openapi import TAGS
+from treadle.api.openapi import (
+    AGENT,
+    AGENT_URL,
+    CLAIM_TOKEN,
+    EVENT_ID,
+    TAGS,
+    TASK_ID,
+    WAIT_ID,
+)
 
 # Any JSON is accepted here.
 FREE = "/v1/webhooks/in/{name}"
