@@ -1,5 +1,6 @@
 """An enqueue runs through few files, and the architecture page names each of them."""
 
+import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -30,11 +31,14 @@ def files_run() -> Iterator[set[str]]:
             if path.is_relative_to(PACKAGE):
                 found.add(path.relative_to(PACKAGE).as_posix())
 
+    # Another test may have left a formatter of treadle.logs for the log lines of libraries.
+    logging.disable()
     sys.setprofile(note)
     try:
         yield found
     finally:
         sys.setprofile(None)
+        logging.disable(logging.NOTSET)
 
 
 def files_named(heading: str) -> set[str]:
